@@ -1,0 +1,19 @@
+"""The one root of every error this project raises on purpose."""
+
+from __future__ import annotations
+
+
+class RedfirstError(Exception):
+    """Something was asked of redfirst that it could not do.
+
+    The message says what was asked, what was found and what to do next; it is one line that a
+    command can print as it stands.
+    """
+
+
+class ConfigurationError(RedfirstError):
+    """A rules file, a configuration key or an argument is wrong (exit code 2)."""
+
+
+class UnreadableInput(RedfirstError):
+    """A file or body is not what it was said to be (exit code 2)."""
