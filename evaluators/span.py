@@ -13,6 +13,10 @@ AttributeValue = object
 NO_ATTRIBUTES: Mapping[str, AttributeValue] = MappingProxyType({})
 
 
+def _none() -> Mapping[str, AttributeValue]:
+    return NO_ATTRIBUTES
+
+
 class StatusCode(IntEnum):
     """OTLP ``Status.StatusCode``."""
 
@@ -27,7 +31,7 @@ class SpanEvent:
 
     name: str
     time_ns: int
-    attributes: Mapping[str, AttributeValue] = NO_ATTRIBUTES
+    attributes: Mapping[str, AttributeValue] = field(default_factory=_none)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +40,7 @@ class SpanLink:
 
     trace_id: str
     span_id: str
-    attributes: Mapping[str, AttributeValue] = NO_ATTRIBUTES
+    attributes: Mapping[str, AttributeValue] = field(default_factory=_none)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +56,12 @@ class Span:
     end_ns: int = 0
     status: StatusCode = StatusCode.UNSET
     status_message: str = ""
-    attributes: Mapping[str, AttributeValue] = NO_ATTRIBUTES
+    attributes: Mapping[str, AttributeValue] = field(default_factory=_none)
     events: tuple[SpanEvent, ...] = ()
     links: tuple[SpanLink, ...] = ()
     scope: str = ""
     scope_version: str = ""
-    resource: Mapping[str, AttributeValue] = field(default=NO_ATTRIBUTES, repr=False)
+    resource: Mapping[str, AttributeValue] = field(default_factory=_none, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,7 @@ class LogRecord:
     time_ns: int = 0
     event_name: str = ""
     body: AttributeValue = None
-    attributes: Mapping[str, AttributeValue] = NO_ATTRIBUTES
+    attributes: Mapping[str, AttributeValue] = field(default_factory=_none)
     severity: int = 0
     scope: str = ""
-    resource: Mapping[str, AttributeValue] = field(default=NO_ATTRIBUTES, repr=False)
+    resource: Mapping[str, AttributeValue] = field(default_factory=_none, repr=False)
