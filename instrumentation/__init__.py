@@ -1,0 +1,11 @@
+"""Decorators that put a live agent's runs on OpenTelemetry spans, and the door replay comes through.
+
+Importing this costs the OpenTelemetry API; the SDK is imported by ``configure``.
+"""
+
+from redfirst.instrumentation.provider import configure, force_flush, shutdown
+from redfirst.instrumentation.decorators import agent, model, tool
+from redfirst.instrumentation.guard import faults
+from redfirst.instrumentation.run import Run, current_run
+
+__all__ = ["Run", "agent", "configure", "current_run", "faults", "force_flush", "model", "shutdown", "tool"]

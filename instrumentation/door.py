@@ -1,0 +1,98 @@
+"""The one door through which replay reaches a wrapped call.
+
+In production the door costs one ``ContextVar`` read. In replay an interceptor stands in it: every
+``@tool`` and ``@model`` call and every ``run.state`` is offered to it before anything real happens.
+The default of the context variable is one holder for the whole process, so that a thread started
+with an empty context meets the same interceptor: a replay can never slip past it into a live tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoorCall:
+    """A call about to be made."""
+
+    kind: Literal["tool", "model"]
+    name: str
+    arguments: Mapping[str, object]
+    """By parameter name, as plain JSON values."""
+    function: Callable[..., object]
+    """The wrapped function: its return annotation says how to rebuild a recorded value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The call was answered from a recording with this value."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The call was answered from a recording with this exception."""
+
+    error: Exception
+
+
+class Door(Enum):
+    """The other answer an interceptor may give."""
+
+    PASS_THROUGH = "make the real call"
+
+
+Answer = Played | Failed | Door
+
+
+class Interceptor(Protocol):
+    """Stands in the door during a replay.
+
+    Called from any thread and task, before the wrapped function. Whatever it raises reaches the
+    caller; a ``BaseException`` ends the run. The function is called only on ``Door.PASS_THROUGH``.
+    """
+
+    def call(self, call: DoorCall) -> Answer:
+        """Answer a tool or model call."""
+        ...
+
+    def state(self, snapshot: Mapping[str, object]) -> Mapping[str, object]:
+        """Replace the snapshot of a real world by that of the replayed one."""
+        ...
+
+
+class _Holder:
+    __slots__ = ("interceptor",)
+
+    def __init__(self, interceptor: Interceptor | None = None) -> None:
+        self.interceptor = interceptor
+
+
+_process = _Holder()
+_door: ContextVar[_Holder] = ContextVar("redfirst_door", default=_process)
+
+
+def interceptor() -> Interceptor | None:
+    """Who stands in the door of the current context; ``None`` in production."""
+    return _door.get().interceptor
+
+
+def occupy_process(who: Interceptor | None) -> None:
+    """Put an interceptor into the door of every context and thread of this process."""
+    _process.interceptor = who
+
+
+@contextmanager
+def occupied(who: Interceptor) -> Iterator[None]:
+    """Put an interceptor into the door of the current context."""
+    token = _door.set(_Holder(who))
+    try:
+        yield
+    finally:
+        _door.reset(token)
