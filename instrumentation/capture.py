@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, is_dataclass
 from decimal import Decimal
 from typing import Any
@@ -83,7 +84,7 @@ def _default(value: object) -> object:
         return dump(mode="json")
     if isinstance(value, Decimal):
         return str(value)
-    if isinstance(value, Set):
+    if isinstance(value, AbstractSet):
         return sorted(value, key=repr)
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)

@@ -109,7 +109,8 @@ def read_message(message: Mapping[str, Any], *, role: str) -> Turn:
                 texts.append(inner if isinstance(inner, str) else to_json(inner))
     for item in message.get("tool_calls") or ():
         if isinstance(item, Mapping):
-            function = item.get("function") if isinstance(item.get("function"), Mapping) else item
+            inner_call = item.get("function")
+            function: Mapping[str, Any] = inner_call if isinstance(inner_call, Mapping) else item
             arguments = function.get("arguments", function.get("args"))
             calls.append(_wanted(function.get("name"), arguments, item.get("id")))
     return Turn(
@@ -153,8 +154,10 @@ def genai_messages(turns: Sequence[Turn], finish_reason: str | None = None) -> s
             parts.append({"type": "tool_call_response", "id": turn.answers, "response": turn.text})
         elif turn.text is not None:
             parts.append({"type": "text", "content": turn.text})
-        for call in turn.calls:
-            parts.append({"type": "tool_call", "id": call.call_id, "name": call.name, "arguments": _parsed(call.arguments)})
+        parts += [
+            {"type": "tool_call", "id": call.call_id, "name": call.name, "arguments": _parsed(call.arguments)}
+            for call in turn.calls
+        ]
         message: dict[str, object] = {"role": turn.role, "parts": parts}
         if finish_reason is not None:
             message["finish_reason"] = finish_reason

@@ -18,9 +18,9 @@ from opentelemetry.trace import Status, StatusCode
 
 from redfirst.evaluators import semconv
 from redfirst.instrumentation import conversation, door, run
-from redfirst.instrumentation.provider import content, tracer
 from redfirst.instrumentation.capture import bounded, plain, to_json, to_text
 from redfirst.instrumentation.guard import guarded
+from redfirst.instrumentation.provider import content, tracer
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -142,7 +142,10 @@ class _Kind:
         if standing is None or self.door_kind is None:
             return door.Door.PASS_THROUGH
         call = door.DoorCall(
-            kind=self.door_kind, name=self.name, arguments=plain(self.arguments(args, kwargs)), function=self.function
+            kind=self.door_kind,
+            name=self.name,
+            arguments=plain(self.arguments(args, kwargs)),
+            function=self.function,
         )
         return standing.call(call)
 
@@ -174,10 +177,14 @@ class _Tool(_Kind):
         if poll:
             self.attributes[semconv.TOOL_POLL] = True
         if description := inspect.getdoc(function):
-            self.attributes[semconv.TOOL_DESCRIPTION] = self.attributes[semconv.OI_TOOL_DESCRIPTION] = description
+            self.attributes[semconv.TOOL_DESCRIPTION] = self.attributes[semconv.OI_TOOL_DESCRIPTION] = (
+                description
+            )
         if schema is not None:
             describe = getattr(schema, "model_json_schema", None)
-            self.attributes[semconv.OI_TOOL_PARAMETERS] = to_json(describe() if callable(describe) else schema)
+            self.attributes[semconv.OI_TOOL_PARAMETERS] = to_json(
+                describe() if callable(describe) else schema
+            )
 
     def span_name(self, arguments: Mapping[str, Any] | None) -> str:  # noqa: ARG002 - the interface's
         return f"execute_tool {self.name}"
@@ -252,7 +259,9 @@ class _Model(_Kind):
             opened.span.set_attributes(conversation.usage_attributes(reply.usage))
         if content().outputs:
             opened.set_all(conversation.openinference_messages(semconv.OI_OUTPUT_MESSAGES, [reply.turn]))
-            opened.set(semconv.OUTPUT_MESSAGES, conversation.genai_messages([reply.turn], reply.finish_reason))
+            opened.set(
+                semconv.OUTPUT_MESSAGES, conversation.genai_messages([reply.turn], reply.finish_reason)
+            )
 
 
 class _Agent(_Kind):
@@ -312,7 +321,9 @@ def _wrap(function: Callable[P, R], kind: _Kind) -> Callable[P, R]:
             opened = kind.open(args, kwargs)
             try:
                 answer = kind.offer(args, kwargs)
-                result = await function(*args, **kwargs) if answer is door.Door.PASS_THROUGH else _given(answer)
+                result = (
+                    await function(*args, **kwargs) if answer is door.Door.PASS_THROUGH else _given(answer)
+                )
             except BaseException as error:
                 kind.fail(opened, error)
                 raise
@@ -376,7 +387,9 @@ def tool(
     """
 
     def decorate(target: Callable[P, R]) -> Callable[P, R]:
-        return _wrap(target, _Tool(target, name, effect=effect, idempotent=idempotent, poll=poll, schema=schema))
+        return _wrap(
+            target, _Tool(target, name, effect=effect, idempotent=idempotent, poll=poll, schema=schema)
+        )
 
     return decorate if function is None else decorate(function)
 

@@ -1,0 +1,216 @@
+"""The replayed world an agent runs in: it stands in the door and answers every call.
+
+It also writes down what happened, in an order that does not depend on how concurrent calls were
+scheduled: the calls between two model turns are a set.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from redfirst.evaluators.canonical import canonical_text, digest
+from redfirst.instrumentation.conversation import read_reply
+from redfirst.instrumentation.door import Answer, Door, DoorCall, Failed, Played
+from redfirst.replay.pointers import assign, remove
+from redfirst.replay.stop import HarnessStop, StopKind
+from redfirst.replay.tape import ModelTape, ModelTurn, Response, ToolTape, write_key
+from redfirst.replay.world import World
+
+Json = Any
+
+
+class RecordedError(Exception):
+    """A recorded tool error whose own exception class is not loaded in this process."""
+
+
+class Environment:
+    """An ``Interceptor`` over one scenario. Thread-safe: one lock guards the tape, the state and the events."""
+
+    def __init__(
+        self,
+        *,
+        tools: ToolTape,
+        model: ModelTape | None,
+        state: Mapping[str, Json] | None,
+        world: World,
+    ) -> None:
+        """``model=None`` lets the model answer live; ``state=None`` when the incident reported none."""
+        self._tools = tools
+        self._model = model
+        self._state = deepcopy(dict(state)) if state is not None else None
+        self._world = world
+        self._lock = threading.RLock()
+        self._writes: list[str] = []
+        self._wanted: list[
+            str
+        ] = []  # what the last recorded model turn asked for and no call has answered yet
+        self.latched: HarnessStop | None = None
+        self.events: list[dict[str, Json]] = []
+        self.tape_decisions = 0
+        self.live_decisions: list[str] = []
+        """What the agent's code decided by itself, in words."""
+
+    # -- the door
+
+    def call(self, call: DoorCall) -> Answer:
+        """Answer from the tape; the model passes through when it is live."""
+        with self._lock:
+            self._stopped()
+            self._world.happened()
+            try:
+                return self._model_call(call) if call.kind == "model" else self._tool_call(call)
+            except HarnessStop as stop:
+                self.latch(stop)
+                raise
+
+    def state(self, snapshot: Mapping[str, Json]) -> Mapping[str, Json]:
+        """The replayed state in place of the real one; an incident without states keeps what it is given."""
+        with self._lock:
+            return snapshot if self._state is None else deepcopy(self._state)
+
+    def latch(self, stop: HarnessStop) -> None:
+        """Keep the first stop, whatever the agent's framework makes of it."""
+        if self.latched is None:
+            self.latched = stop
+
+    def _stopped(self) -> None:
+        if self.latched is not None:
+            raise HarnessStop(self.latched.kind, self.latched.message)
+
+    # -- models
+
+    def _model_call(self, call: DoorCall) -> Answer:
+        self._settle()
+        event: dict[str, Json] = {
+            "kind": "model",
+            "request": digest(call.arguments),
+            "arguments": call.arguments,
+        }
+        self.events.append(event)
+        if self._model is None:
+            return Door.PASS_THROUGH
+        turn = self._model.find(call.arguments)
+        self._expect(turn)
+        if turn.error is not None:
+            return Failed(recorded_error(turn.error))
+        return Played(rebuild(turn.response, call.function))
+
+    def _expect(self, turn: ModelTurn) -> None:
+        self.tape_decisions += 1
+        reply = read_reply(turn.response)
+        if reply is not None:
+            self._wanted = [wanted.name for wanted in reply.turn.calls]
+
+    def _settle(self) -> None:
+        """What the last turn asked for and nothing ran, the code refused."""
+        self.live_decisions += [f"{name} was asked for and not run" for name in self._wanted]
+        self._wanted = []
+
+    def finish(self, answer: Json, error: BaseException | None) -> None:
+        """The agent returned or raised."""
+        with self._lock:
+            self._settle()
+            ended: dict[str, Json] = {"kind": "end", "answer": answer}
+            if error is not None and not isinstance(error, HarnessStop):
+                ended["error"] = type(error).__name__
+            self.events.append(ended)
+
+    # -- tools
+
+    def _tool_call(self, call: DoorCall) -> Answer:
+        if self._model is not None:
+            if call.name in self._wanted:
+                self._wanted.remove(call.name)
+            else:
+                self.live_decisions.append(f"{call.name} was run without being asked for")
+        event: dict[str, Json] = {"kind": "tool", "name": call.name, "arguments": call.arguments}
+        self.events.append(event)
+        response = self._tools.find(call.name, call.arguments, self._writes)
+        event["answer"] = digest([response.returns, response.error])[:16]
+        self._apply(response, call.arguments)
+        if response.error is not None:
+            return Failed(recorded_error(response.error))
+        return Played(rebuild(response.returns, call.function))
+
+    def _apply(self, response: Response, arguments: Mapping[str, Json]) -> None:
+        fixture = self._tools.fixtures[response.tool]
+        if self._state is not None:
+            for pointer, value in response.set.items():
+                assign(self._state, pointer, value)
+            for pointer in response.unset:
+                remove(self._state, pointer)
+        if fixture.effect == "write" and (response.error is None or response.set or response.unset):
+            self._writes.append(write_key(response.tool, arguments, fixture.ignore))
+
+
+def rebuild(value: Json, function: Callable[..., Any]) -> Any:
+    """A recorded value in the type the function says it returns.
+
+    Raises:
+        HarnessStop: the annotation is there and the value does not fit it.
+    """
+    try:
+        returns = get_type_hints(function).get("return")
+    except Exception:  # noqa: BLE001 - an annotation that cannot be evaluated promises nothing
+        returns = None
+    if returns is None or _is_json(returns):
+        return deepcopy(value)
+    from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(returns).validate_python(value)
+    except PydanticSchemaGenerationError:
+        return deepcopy(value)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        raise HarnessStop(
+            StopKind.CANNOT_REBUILD,
+            f"{function.__qualname__} promises {returns}, and its recorded value {canonical_text(value)[:200]} does "
+            f"not fit ({first['msg']}). Correct the annotation or the fixture.",
+        ) from None
+
+
+def _is_json(returns: object) -> bool:
+    """Whether a type is what JSON gives back anyway, so that nothing need be rebuilt."""
+    if returns in (Any, object, None, type(None), str, int, float, bool, dict, list):
+        return True
+    origin, inner = get_origin(returns), get_args(returns)
+    return origin in (dict, list, Union, UnionType, Mapping, Sequence) and all(map(_is_json, inner))
+
+
+def recorded_error(error: Mapping[str, Json]) -> Exception:
+    """The recorded exception, as its own class where that is already loaded; nothing is imported for it."""
+    name, message = str(error.get("type", "")), str(error.get("message", ""))
+    module_name, _, class_name = name.rpartition(".")
+    module = sys.modules.get(module_name) if module_name else builtins
+    found: Any = module
+    for part in class_name.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, type) and issubclass(found, Exception):
+        try:
+            made = found(message)
+        except TypeError:
+            made = None  # its constructor wants more than a message
+        if made is not None and str(made) == message:
+            return made
+    return RecordedError(message)
+
+
+def event_lines(events: Sequence[Mapping[str, Json]]) -> list[str]:
+    """The events as canonical lines in an order independent of scheduling within one model turn."""
+    lines: list[str] = []
+    group: list[str] = []
+    for event in events:
+        if event["kind"] == "tool":
+            group.append(canonical_text(event))
+            continue
+        lines += sorted(group)
+        group = []
+        lines.append(canonical_text({k: v for k, v in event.items() if k != "arguments"}))
+    return lines + sorted(group)

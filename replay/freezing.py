@@ -1,0 +1,243 @@
+"""From a flagged run to a scenario draft: what was recorded, what was rebuilt, what is missing.
+
+A draft that could not be executed is not written: ``FreezeRefused`` says what the trace lacks.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from redfirst.evaluators import (
+    CheckClass,
+    LogRecord,
+    Outcome,
+    RedfirstError,
+    Severity,
+    Span,
+    Trajectory,
+    Verdict,
+)
+from redfirst.evaluators.canonical import digest, same
+from redfirst.evaluators.check import Check
+from redfirst.evaluators.otlp_encode import encode_logs, encode_traces
+from redfirst.replay import recording
+from redfirst.replay.recording import Recording
+from redfirst.replay.scenario import (
+    CONTROL_FILE,
+    LOGS_FILE,
+    MODEL_FILE,
+    PROOF_FILE,
+    SCENARIO_FILE,
+    SCHEMA,
+    TRACE_FILE,
+    CheckPart,
+    Clock,
+    Completeness,
+    Request,
+    ResponsePart,
+    Scenario,
+    ToolPart,
+    WorldPart,
+    dump,
+    lines,
+)
+
+Json = Any
+
+
+class FreezeRefused(RedfirstError):
+    """A run that cannot become a scenario, and what it lacks (exit code 3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun:
+    """A run with the spans and log records it was read from, and its verdicts."""
+
+    run: Trajectory
+    spans: Sequence[Span]
+    logs: Sequence[LogRecord] = ()
+    verdicts: Sequence[Verdict] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A scenario that has not been proven."""
+
+    scenario: Scenario
+    files: Mapping[str, bytes]
+    notes: tuple[str, ...] = field(default=())
+    """What a reviewer should know: values rebuilt, arguments ignored, checks left out."""
+
+    def write(self, folder: Path, *, replace: bool = False) -> None:
+        """Write the folder; the same incident always gives the same bytes.
+
+        Raises:
+            FreezeRefused: another scenario is there and ``replace`` is false.
+        """
+        existing = folder / SCENARIO_FILE
+        if existing.exists() and not replace and existing.read_bytes() != self.files[SCENARIO_FILE]:
+            raise FreezeRefused(
+                f"{folder}: another version of this scenario is there; pass --replace or --out."
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (CONTROL_FILE, LOGS_FILE, PROOF_FILE):
+            if name not in self.files:
+                (folder / name).unlink(missing_ok=True)
+        for name, body in self.files.items():
+            (folder / name).write_bytes(body)
+
+
+def freeze(
+    incident: RecordedRun,
+    checks: Sequence[Check],
+    *,
+    only: Iterable[str] = (),
+    control: RecordedRun | None = None,
+) -> Draft:
+    """The scenario of a run.
+
+    Args:
+        incident: the run, with the verdicts of ``checks`` on it.
+        checks: the checks it was judged by, with the same revisions.
+        only: ids of the failed checks to prove; all failed ones of severity flag or above otherwise.
+        control: a passing run of the same task, whose recordings the control may use.
+
+    Raises:
+        FreezeRefused: nothing failed, or the trace lacks what an execution needs.
+    """
+    run = incident.run
+    targets, guards, left_out = _roles(checks, incident.verdicts, set(only))
+    made = recording.record(run, incident.spans, source="incident")
+    _refuse_gaps(run, made, targets)
+    good = None if control is None else recording.record(control.run, control.spans, source="control")
+    if good is not None and good.gaps:
+        good = None  # a control that cannot be executed is no control; the next kind is tried by prove
+    notes = [*made.notes, *(f"check {name} {why}" for name, why in left_out)]
+    scenario = Scenario(
+        schema_=SCHEMA,
+        id=_slug(targets[0].id, run.run_id),
+        title=_title(incident.verdicts, targets[0].id),
+        agent=run.agents[0] if run.agents else "agent",
+        origin={
+            "trace_id": run.trace_ids[0],
+            "dialects": list(run.dialects),
+            "models": list(run.models),
+            "agent_version": run.agent_version,
+            "flagged_by": [check.id for check in targets],
+            "notes": notes,
+        },
+        completeness=Completeness(
+            request=made.request_grade, model=made.model_grade, tools=made.tools_grade,
+            state="missing" if made.state is None else "recorded",
+        ),
+        request=Request.model_validate(made.request),
+        world=WorldPart(
+            clock=Clock(start=_instant(run.start_ns)), seed=int(digest(run.run_id)[:8], 16), state=made.state
+        ),
+        tools=_tools(made, good),
+        checks=[
+            *(CheckPart(role="target", revision=check.revision, check=dict(check.spec)) for check in targets),
+            *(CheckPart(role="guard", revision=check.revision, check=dict(check.spec)) for check in guards),
+        ],
+    )  # fmt: skip
+    files = {
+        SCENARIO_FILE: dump(scenario).encode(),
+        TRACE_FILE: gzip.compress(encode_traces(_ordered(incident.spans)), mtime=0),
+        MODEL_FILE: lines(made.turns),
+    }
+    if incident.logs:
+        files[LOGS_FILE] = gzip.compress(encode_logs(incident.logs), mtime=0)
+    if good is not None:
+        files[CONTROL_FILE] = lines(good.turns)
+    return Draft(scenario=scenario, files=files, notes=tuple(notes))
+
+
+def same_task(one: Trajectory, other: Trajectory) -> bool:
+    """Whether two runs began with the same words in the same state."""
+    if one.request is None or one.request != other.request or one.agents != other.agents:
+        return False
+    before, after = one.states[:1], other.states[:1]
+    return not before or not after or same(before[0].state, after[0].state)
+
+
+def _roles(
+    checks: Sequence[Check], verdicts: Sequence[Verdict], only: set[str]
+) -> tuple[list[Check], list[Check], list[tuple[str, str]]]:
+    by_id = {verdict.check: verdict for verdict in verdicts}
+    failed = [c for c in checks if c.id in by_id and by_id[c.id].outcome is Outcome.FAILED]
+    targets = [c for c in failed if (c.id in only if only else c.severity >= Severity.FLAG)]
+    missing = only - {c.id for c in targets}
+    if missing or not targets:
+        found = ", ".join(f"{v.check} {v.outcome}" for v in verdicts) or "no check was made"
+        asked = (
+            f"check {sorted(missing)[0]!r} did not fail on this run"
+            if missing
+            else "no check of severity flag failed"
+        )
+        raise FreezeRefused(f"Nothing to prove: {asked} ({found}).")
+    guards: list[Check] = []
+    left_out: list[tuple[str, str]] = []
+    for check in checks:
+        if check in targets or check.id not in by_id:
+            continue
+        outcome = by_id[check.id].outcome
+        if outcome in (Outcome.PASSED, Outcome.NOT_APPLICABLE) or check.id == "termination":
+            guards.append(check)
+        else:
+            left_out.append((check.id, f"{outcome} on the incident and is no guard"))
+    return targets, guards, left_out
+
+
+def _refuse_gaps(run: Trajectory, made: Recording, targets: Sequence[Check]) -> None:
+    gaps = list(made.gaps)
+    about_state = [c for c in targets if c.check_class is CheckClass.PROTECTION or c.id.startswith("state")]
+    if about_state and made.state_gap is not None:
+        gaps.append(f"check {about_state[0].id} is about state, and {made.state_gap}")
+    if gaps:
+        shown = "; ".join(gaps[:5]) + (f"; and {len(gaps) - 5} more" if len(gaps) > 5 else "")
+        raise FreezeRefused(f"Run {run.run_id[:16]} cannot be executed again: {shown}.")
+
+
+def _tools(made: Recording, good: Recording | None) -> dict[str, ToolPart]:
+    out: dict[str, ToolPart] = {}
+    for name in sorted({*made.tools, *(good.tools if good else ())}):
+        mine = made.tools.get(name)
+        theirs = good.tools.get(name) if good else None
+        first = mine or theirs
+        if first is None:
+            raise AssertionError(name)
+        responses = [*(mine.responses if mine else ())]
+        known = {_answer(r) for r in responses}
+        responses += [r for r in (theirs.responses if theirs else ()) if _answer(r) not in known]
+        ignore = sorted({*(mine.match.ignore if mine else ()), *(theirs.match.ignore if theirs else ())})
+        out[name] = first.model_copy(
+            update={"responses": responses, "match": first.match.model_copy(update={"ignore": ignore})}
+        )
+    return out
+
+
+def _answer(response: ResponsePart) -> str:
+    return digest(response.model_dump(mode="json", exclude={"times", "source"}))
+
+
+def _ordered(spans: Iterable[Span]) -> list[Span]:
+    return sorted(spans, key=lambda span: (span.trace_id, span.start_ns, span.span_id))
+
+
+def _slug(check: str, run_id: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", check.lower()).strip("-")[:60] + "-" + run_id[:8].lower()
+
+
+def _title(verdicts: Sequence[Verdict], check: str) -> str:
+    return next(v.because for v in verdicts if v.check == check)
+
+
+def _instant(time_ns: int) -> str:
+    at = datetime.fromtimestamp(time_ns // 10**9, UTC).replace(microsecond=time_ns % 10**9 // 1000)
+    return at.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,86 @@
+"""RED, GREEN or NO_VERDICT: what one execution of a scenario shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from redfirst.evaluators import CheckClass, Outcome, Trajectory, Verdict
+from redfirst.evaluators.check import Check, judge
+from redfirst.evaluators.reading import read_runs
+from redfirst.replay.runner import Execution
+from redfirst.replay.stop import StopKind
+
+Signature = frozenset[tuple[str, str, str]]
+"""The failure as (check, revision, subject) triples."""
+
+
+class RunOutcome(StrEnum):
+    """Only an evaluated check can be red; a harness error is never red and never green."""
+
+    RED = "RED"
+    GREEN = "GREEN"
+    NO_VERDICT = "NO_VERDICT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One execution, judged."""
+
+    outcome: RunOutcome
+    because: str
+    stop: StopKind | None = None
+    """Why there is no verdict, where the harness ended the run."""
+    targets: tuple[Verdict, ...] = ()
+    guards: tuple[Verdict, ...] = ()
+    run: Trajectory | None = None
+    execution: Execution = field(default_factory=Execution)
+
+    @property
+    def signature(self) -> Signature:
+        """How the targets failed."""
+        return frozenset().union(*(verdict.signature() for verdict in self.targets))
+
+    @property
+    def failed(self) -> tuple[Verdict, ...]:
+        """The verdicts that make it red, targets first."""
+        return tuple(v for v in (*self.targets, *self.guards) if v.outcome is Outcome.FAILED)
+
+
+def judged(execution: Execution, targets: Sequence[Check], guards: Sequence[Check]) -> Result:
+    """What an execution shows of these checks."""
+    if execution.stop is not None:
+        return _none(execution, execution.stop, execution.stop_message)
+    runs = read_runs(execution.spans)
+    if len(runs) != 1 or not (runs[0].tool_calls or runs[0].model_calls):
+        return _none(
+            execution,
+            StopKind.AGENT_NOT_CALLED,
+            "the function that the factory made returned without calling an instrumented agent, model or tool"
+            if not runs
+            else f"the agent left {len(runs)} runs and no single one that calls a model or a tool",
+        )
+    run = runs[0]
+    hit, guard = judge(run, targets), judge(run, guards)
+    outcome, because = _outcome((*hit, *guard))
+    return Result(outcome=outcome, because=because, targets=hit, guards=guard, run=run, execution=execution)
+
+
+def _none(execution: Execution, stop: StopKind, message: str) -> Result:
+    return Result(outcome=RunOutcome.NO_VERDICT, because=message, stop=stop, execution=execution)
+
+
+def _outcome(verdicts: Sequence[Verdict]) -> tuple[RunOutcome, str]:
+    failed = [v for v in verdicts if v.outcome is Outcome.FAILED]
+    if failed:
+        return RunOutcome.RED, "; ".join(f"{v.check}: {v.because}" for v in failed)
+    unsure = [v for v in verdicts if v.outcome is Outcome.INCONCLUSIVE]
+    if unsure:
+        return RunOutcome.NO_VERDICT, "; ".join(f"{v.check} is inconclusive: {v.because}" for v in unsure)
+    goals = [v for v in verdicts if v.check_class is CheckClass.GOAL]
+    passed = [v for v in goals if v.outcome is Outcome.PASSED]
+    if not passed or len(passed) < len(goals):
+        silent = ", ".join(v.check for v in goals if v.outcome is not Outcome.PASSED) or "there is none"
+        return RunOutcome.NO_VERDICT, f"no goal check passed ({silent})"
+    return RunOutcome.GREEN, f"{len(passed)} goal check(s) passed, none of {len(verdicts)} check(s) failed"

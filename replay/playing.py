@@ -1,0 +1,86 @@
+"""A scenario played once: the job that follows from its folder, executed and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from redfirst.replay.outcome import Result, judged
+from redfirst.replay.project import Project
+from redfirst.replay.runner import Execution, Job, execute
+from redfirst.replay.scenario import Folder, ResponsePart, ToolPart
+
+Json = Any
+Turns = Sequence[Mapping[str, Json]]
+
+INCIDENT = ("incident",)
+CONTROL = ("control", "incident", "authored")
+EVERYTHING = ("incident", "control", "authored")
+
+
+def job(
+    folder: Folder,
+    agent: str,
+    project: Project,
+    *,
+    turns: Turns | None,
+    sources: Sequence[str],
+    draw: int = 0,
+) -> Job:
+    """What a child needs to play a scenario.
+
+    Args:
+        folder: the scenario.
+        agent: ``module:factory``.
+        project: where the agent's code is found.
+        turns: the model turns on the tape; ``None`` lets the model answer live.
+        sources: which recordings may answer tools, the preferred first.
+        draw: number of the run; each has its own random numbers.
+    """
+    scenario = folder.scenario
+    request = scenario.request.model_dump(exclude_none=True)
+    return Job(
+        agent=agent,
+        request=project.request_for(scenario.agent, request),
+        world={
+            "start": scenario.world.clock.seconds,
+            "tick": scenario.world.clock.tick,
+            "seed": scenario.world.seed + draw,
+        },
+        tools=tuple(_tool(name, part) for name, part in scenario.tools.items()),
+        sources=tuple(sources),
+        model=None if turns is None else tuple(turns),
+        state=scenario.world.state,
+        scenario=scenario.id,
+        closed=(str(folder.path.resolve()),),
+        path=(str(project.root),),
+    )
+
+
+def play(folder: Folder, one: Job, *, hash_seed: int) -> Result:
+    """Execute a job and judge it by the scenario's checks."""
+    execution: Execution = execute(one, hash_seed=hash_seed, timeout=folder.scenario.proof.timeout)
+    return judged(execution, folder.scenario.targets(), folder.scenario.guards())
+
+
+def _tool(name: str, part: ToolPart) -> dict[str, Json]:
+    return {
+        "name": name,
+        "effect": part.effect,
+        "args": part.match.args,
+        "ignore": part.match.ignore,
+        "responses": [_response(response) for response in part.responses],
+    }
+
+
+def _response(part: ResponsePart) -> dict[str, Json]:
+    return {
+        "when": part.when,
+        "after": part.after,
+        "returns": part.returns,
+        "error": None if part.error is None else part.error.model_dump(),
+        "set": part.put,
+        "unset": part.unset,
+        "times": None if part.times == "any" else part.times,
+        "source": part.source,
+    }

@@ -1,0 +1,137 @@
+"""The project a command is run in: which agents there are and where things lie.
+
+Read from ``redfirst.yaml``, or ``[tool.redfirst]`` of ``pyproject.toml``, in this folder or the nearest
+above it. Only this file names code that redfirst may import.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from redfirst.evaluators import ConfigurationError, strict_yaml
+
+REFERENCE = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
+
+
+class AgentEntry(BaseModel):
+    """One agent that redfirst can call."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    call: str = Field(pattern=REFERENCE.pattern)
+    """``module:factory``; the factory takes nothing and returns the function that handles a request."""
+    input: Literal["text", "messages"] | None = None
+    """What that function takes; as recorded when not given."""
+
+
+class Settings(BaseModel):
+    """Every key of ``redfirst.yaml``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    agents: dict[str, AgentEntry] = {}
+    rules: str | None = None
+    """Path of the rules file, from the folder of the configuration."""
+    traces: list[str] = []
+    """Files or folders of OTLP that ``show`` and ``freeze`` look in."""
+    scenarios: str = "scenarios"
+    """Folder that ``freeze`` writes to."""
+
+
+class Project:
+    """The configuration in force and the folder it holds for."""
+
+    def __init__(self, root: Path, settings: Settings, source: str | None) -> None:
+        self.root = root
+        self.settings = settings
+        self.source = source
+
+    @property
+    def home(self) -> Path:
+        """Where runs are kept: ``REDFIRST_HOME`` or ``.redfirst`` in the project."""
+        return Path(os.environ.get("REDFIRST_HOME") or self.root / ".redfirst")
+
+    def agent(self, name: str, override: str | None = None) -> str:
+        """The reference of an agent: the override, or the configured one of this name.
+
+        Raises:
+            ConfigurationError: the name is not configured, or the override is no ``module:factory``.
+        """
+        if override is not None:
+            if not REFERENCE.match(override):
+                raise ConfigurationError(
+                    f"--agent {override}: give it as module:factory, as in bookshop.agent:make."
+                )
+            return override
+        if name in self.settings.agents:
+            return self.settings.agents[name].call
+        known = ", ".join(sorted(self.settings.agents)) or "none"
+        raise ConfigurationError(
+            f"agent {name!r} is not configured (configured: {known}). Add it under agents: in redfirst.yaml, "
+            f"or under [tool.redfirst.agents.{name}] in pyproject.toml, as call: module:factory; or pass --agent."
+        )
+
+    def request_for(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
+        """The recorded request in the form the configured agent takes.
+
+        Raises:
+            ConfigurationError: a conversation of several messages is to be given as one text.
+        """
+        entry = self.settings.agents.get(name)
+        wanted = entry.input if entry is not None else None
+        if wanted == "messages" and "text" in request:
+            return {"messages": [{"role": "user", "content": request["text"]}]}
+        if wanted == "text" and "messages" in request:
+            if len(request["messages"]) != 1:
+                raise ConfigurationError(
+                    f"agent {name!r} takes text, and the request has {len(request['messages'])} messages; "
+                    f"set input: messages."
+                )
+            return {"text": request["messages"][0]["content"]}
+        return request
+
+
+def load_project(start: Path) -> Project:
+    """The project that a folder belongs to; without a configuration, the folder itself with defaults.
+
+    Raises:
+        ConfigurationError: the configuration found is wrong.
+    """
+    for folder in (start.resolve(), *start.resolve().parents):
+        if (folder / "redfirst.yaml").is_file():
+            source = folder / "redfirst.yaml"
+            document = strict_yaml.read(source.read_text(encoding="utf-8"), str(source))
+            return Project(folder, _settings(document.data, str(source), document), str(source))
+        if (folder / "pyproject.toml").is_file():
+            source = folder / "pyproject.toml"
+            try:
+                table = tomllib.loads(source.read_text(encoding="utf-8")).get("tool", {}).get("redfirst")
+            except tomllib.TOMLDecodeError as problem:
+                raise ConfigurationError(f"{source}: not TOML: {problem}.") from problem
+            if table is not None:
+                return Project(folder, _settings(table, str(source), None), str(source))
+    return Project(start.resolve(), Settings(), None)
+
+
+def _settings(data: Any, source: str, document: strict_yaml.Document | None) -> Settings:
+    if data is not None and not isinstance(data, Mapping):
+        raise ConfigurationError(f"{source}: a mapping of settings is expected.")
+    try:
+        return Settings.model_validate(data or {})
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in first["loc"])
+        known = (
+            f" (known keys: {', '.join(Settings.model_fields)})" if first["type"] == "extra_forbidden" else ""
+        )
+        what = f"{where}: {first['msg']}{known}."
+        raise (
+            document.fault(first["loc"], what) if document else ConfigurationError(f"{source}: {what}")
+        ) from None
