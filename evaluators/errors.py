@@ -10,6 +10,9 @@ class RedfirstError(Exception):
     command can print as it stands.
     """
 
+    exit_code = 2
+    """What a command that ends with it returns."""
+
 
 class ConfigurationError(RedfirstError):
     """A rules file, a configuration key or an argument is wrong (exit code 2)."""

@@ -7,7 +7,6 @@ that stops code that looks around, not code that means to get round Python.
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 import json
@@ -69,6 +68,7 @@ def run(job: Mapping[str, Json]) -> dict[str, Json]:
         model=None if job["model"] is None else ModelTape(ModelTurn(**turn) for turn in job["model"]),
         state=job["state"],
         world=world,
+        live_off_tape=job["live_off_tape"],
     )
     spans = InMemorySpanExporter()
     tracing = TracerProvider(
@@ -79,7 +79,7 @@ def run(job: Mapping[str, Json]) -> dict[str, Json]:
     provider.isolate(tracing)
     door.occupy_process(environment)
     sys.path[:0] = job["path"]
-    watch(environment, world, closed=job["closed"], network=job["model"] is None)
+    watch(environment, world, closed=job["closed"], network=job["model"] is None or job["live_off_tape"])
     world.freeze()
 
     answer: object = None
@@ -133,7 +133,11 @@ def call(agent: Callable[..., Any], request: Mapping[str, Json]) -> object:
         answer = agent(**request["arguments"])
     else:
         answer = agent(request["messages"] if "messages" in request else request["text"])
-    return asyncio.run(answer) if inspect.iscoroutine(answer) else answer
+    if not inspect.iscoroutine(answer):
+        return answer
+    import asyncio
+
+    return asyncio.run(answer)
 
 
 def watch(environment: Environment, world: World, *, closed: list[str], network: bool) -> None:

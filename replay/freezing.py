@@ -52,7 +52,9 @@ Json = Any
 
 
 class FreezeRefused(RedfirstError):
-    """A run that cannot become a scenario, and what it lacks (exit code 3)."""
+    """A run that cannot become a scenario, and what it lacks."""
+
+    exit_code = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +189,9 @@ def _roles(
         if check in targets or check.id not in by_id:
             continue
         outcome = by_id[check.id].outcome
+        silent_goal = outcome is Outcome.NOT_APPLICABLE and check.check_class is CheckClass.GOAL
+        if silent_goal:
+            continue  # a goal of another task
         if outcome in (Outcome.PASSED, Outcome.NOT_APPLICABLE) or check.id == "termination":
             guards.append(check)
         else:

@@ -26,6 +26,7 @@ def job(
     turns: Turns | None,
     sources: Sequence[str],
     draw: int = 0,
+    live_off_tape: bool = False,
 ) -> Job:
     """What a child needs to play a scenario.
 
@@ -36,6 +37,7 @@ def job(
         turns: the model turns on the tape; ``None`` lets the model answer live.
         sources: which recordings may answer tools, the preferred first.
         draw: number of the run; each has its own random numbers.
+        live_off_tape: let the model answer live where the tape ends.
     """
     scenario = folder.scenario
     request = scenario.request.model_dump(exclude_none=True)
@@ -50,6 +52,7 @@ def job(
         tools=tuple(_tool(name, part) for name, part in scenario.tools.items()),
         sources=tuple(sources),
         model=None if turns is None else tuple(turns),
+        live_off_tape=live_off_tape,
         state=scenario.world.state,
         scenario=scenario.id,
         closed=(str(folder.path.resolve()),),

@@ -179,8 +179,9 @@ def prove(
         ("S0", _sound),
         ("S1", _production),
         ("S2", _harness),
-        ("S3", lambda p: _control(p, control)),
+        # the red before the control: an agent that cannot fail for the right reason is named as what it is
         *([("S4", _recorded_red)] if level is Level.RECORDED else [("S5", lambda p: _live_red(p, runs))]),
+        ("S3", lambda p: _control(p, control)),
         ("S6", _write),
     ]
     (path / PROOF_FILE).unlink(missing_ok=True)  # a proof that is being made again holds no longer
@@ -319,14 +320,22 @@ def _candidates(proving: _Proving, reference: str | None) -> Any:
 
 
 def _recorded_control(proving: _Proving, agent: str) -> Turns:
-    """The model turns of a live run of the control agent."""
-    one = job(proving.folder, agent, proving.project, turns=None, sources=EVERYTHING)
-    live = play(proving.folder, one, hash_seed=0)
-    if live.outcome is not RunOutcome.GREEN or live.run is None:
-        raise _Refused(
-            Refusal.CONTROL_NOT_GREEN, f"agent {agent} with its model live: {live.outcome}, {live.because}"
+    """The model turns of a green run of the control agent.
+
+    First on the incident's own model turns, live only where they end: a fix of the code meets the very
+    decisions that went wrong. An agent that follows them into the failure is tried with its model live.
+    """
+    folder = proving.folder
+    said: list[str] = []
+    for how, turns in (("after the incident's turns", folder.model), ("from the start", None)):
+        one = job(
+            folder, agent, proving.project, turns=turns, sources=EVERYTHING, live_off_tape=turns is not None
         )
-    return recording.record(live.run, live.execution.spans, source="control").turns
+        result = play(folder, one, hash_seed=0)
+        if result.outcome is RunOutcome.GREEN and result.run is not None:
+            return recording.record(result.run, result.execution.spans, source="control").turns
+        said.append(f"live {how}: {result.outcome}, {result.because}")
+    raise _Refused(Refusal.CONTROL_NOT_GREEN, f"agent {agent}, model {'; model '.join(said)}")
 
 
 def _write(proving: _Proving) -> str:

@@ -36,6 +36,8 @@ class Job:
     """Which recordings may answer tools, the preferred first."""
     model: tuple[Mapping[str, Json], ...] | None
     """The recorded turns; ``None`` lets the model answer live."""
+    live_off_tape: bool = False
+    """Let the model answer live where the tape holds no turn for its request, instead of ending the run."""
     state: Mapping[str, Json] | None
     scenario: str
     closed: tuple[str, ...] = ()
@@ -83,25 +85,28 @@ def execute(job: Job, *, hash_seed: int, timeout: float = TIMEOUT_SECONDS) -> Ex
     """
     reading, writing = os.pipe()
     environment = dict(os.environ) | {"PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
-    with tempfile.TemporaryDirectory(prefix="redfirst-") as folder, os.fdopen(reading, "rb") as result:
-        with tempfile.TemporaryFile() as printed:
-            child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-m", "redfirst.replay.child", str(writing)],
-                stdin=subprocess.PIPE,
-                stdout=printed,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                env=environment,
-                pass_fds=(writing,),
-            )
-            os.close(writing)
-            try:
-                raw, timed_out = _converse(child, _encoded(job), result, timeout)
-            finally:
-                child.kill()
-                child.wait()
-            printed.seek(0)
-            output = printed.read().decode("utf-8", "replace")
+    with (
+        tempfile.TemporaryDirectory(prefix="redfirst-") as folder,
+        os.fdopen(reading, "rb") as result,
+        tempfile.TemporaryFile() as printed,
+    ):
+        child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            [sys.executable, "-m", "redfirst.replay.child", str(writing)],
+            stdin=subprocess.PIPE,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=environment,
+            pass_fds=(writing,),
+        )
+        os.close(writing)
+        try:
+            raw, timed_out = _converse(child, _encoded(job), result, timeout)
+        finally:
+            child.kill()
+            child.wait()
+        printed.seek(0)
+        output = printed.read().decode("utf-8", "replace")
     if timed_out:
         return Execution(
             stop=StopKind.TIMED_OUT, stop_message=f"the agent did not end within {timeout:g} s", output=output

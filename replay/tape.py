@@ -232,12 +232,10 @@ def _first_difference(
     )
     messages = arguments.get("messages", arguments.get("input"))
     listed = messages if isinstance(messages, list) else [messages]
-    now = canonical_text(listed[place])[:200] if place < len(listed) else "no message"
     fresh = {digest(message)[:16]: message for message in recorded.get("new", ())}
-    was = (
-        canonical_text(fresh[old[place]])[:200]
-        if place < len(old) and old[place] in fresh
-        else "another message"
+    was, now = _contrast(
+        canonical_text(fresh[old[place]]) if place < len(old) and old[place] in fresh else "no such message",
+        canonical_text(listed[place]) if place < len(listed) else "no such message",
     )
     role = listed[place].get("role") if place < len(listed) and isinstance(listed[place], Mapping) else None
     kind = StopKind.RECORDING_STALE if role in ("system", "developer") and place == 0 else StopKind.OFF_TAPE
@@ -252,3 +250,16 @@ def _first_difference(
         kind,
         f"{where} Its request leaves recorded turn {turn} at messages[{place}]: recorded {was}, asked {now}: {advice}.",
     )
+
+
+def _contrast(one: str, other: str, room: int = 70) -> tuple[str, str]:
+    """Two texts, each cut to the part where they begin to differ."""
+    at = next(
+        (i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
+    )
+    begin = max(0, at - room // 2)
+    cut = [
+        "…" * (begin > 0) + text[begin : at + room] + "…" * (at + room < len(text)) for text in (one, other)
+    ]
+    return cut[0], cut[1]

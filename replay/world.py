@@ -18,8 +18,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import time_machine
 from opentelemetry.sdk.trace.id_generator import IdGenerator
+
+_pytest = sys.modules.get("pytest")
+if _pytest is None:
+    sys.modules["pytest"] = None  # type: ignore[assignment] # time-machine would import all of pytest: half of a child's start
+import time_machine  # noqa: E402
+
+if _pytest is None:
+    del sys.modules["pytest"]
 
 _RANDOM_FUNCTIONS = (
     "betavariate", "choice", "choices", "expovariate", "gammavariate", "gauss", "getrandbits", "lognormvariate",

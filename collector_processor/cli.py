@@ -1,0 +1,77 @@
+"""The ``redfirst`` command: finds the verb, runs it, turns our errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redfirst.evaluators.errors import RedfirstError
+
+USAGE = 2
+"""Exit code of a wrong argument, a wrong configuration, or input that cannot be read."""
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One subcommand. Its module has ``configure(parser)`` and ``execute(options) -> exit code`` and is
+    imported only when the verb is used."""
+
+    name: str
+    module: str
+    summary: str
+
+
+VERBS: tuple[Verb, ...] = (
+    Verb("score", "redfirst.collector_processor.score", "judge the runs in OTLP files and print their verdicts"),
+    Verb("freeze", "redfirst.collector_processor.freeze", "turn a flagged run into a scenario draft"),
+    Verb("prove", "redfirst.collector_processor.prove", "execute the agent and see it fail for production's reason"),
+    Verb("run", "redfirst.collector_processor.run", "run scenarios against the agent as it is now"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code: 0 pass, 1 fail, 2 usage, 3 no verdict."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except RedfirstError as problem:
+        print(f"redfirst: {' '.join(str(problem).split())}", file=sys.stderr)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone; what is still buffered must not raise again when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    wanted = next((word for word in arguments if not word.startswith("-")), None)
+    parser = argparse.ArgumentParser(
+        prog="redfirst",
+        description="Score the runs of tool-using agents and turn their failures into tests that have been seen to fail.",
+    )
+    commands = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
+    for verb in VERBS:
+        command = commands.add_parser(verb.name, help=verb.summary, description=verb.summary)
+        if verb.name == wanted:
+            module = importlib.import_module(verb.module)
+            module.configure(command)
+            command.set_defaults(execute=module.execute)
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as left:  # argparse leaves by itself: 0 after --help, 2 on a wrong argument
+        return left.code if isinstance(left.code, int) else USAGE
+    code: int = options.execute(options)
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,63 @@
+"""What commands print: colour on a terminal, plain text in a pipe, never wider than 80 columns."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from typing import TextIO
+
+WIDTH = 80
+_CODES = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+
+
+def clean(text: str) -> str:
+    """Text from a trace without control characters: a value must not be able to move the cursor."""
+    return "".join(c if c.isprintable() else "�" if c not in "\n\t" else " " for c in text)
+
+
+def fit(text: str, width: int) -> str:
+    """The text in at most ``width`` columns, with a mark where it was cut."""
+    text = clean(text)
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+class Screen:
+    """Prints lines to one stream."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self.out = out or sys.stdout
+        self.colour = self.out.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+    def paint(self, text: str, *styles: str) -> str:
+        """The text in these styles, where the stream shows any."""
+        if not self.colour or not styles:
+            return text
+        return f"\033[{';'.join(_CODES[style] for style in styles)}m{text}\033[0m"
+
+    def line(self, text: str = "", *styles: str) -> None:
+        """One line, cut at the width."""
+        print(self.paint(fit(text, WIDTH), *styles), file=self.out)
+
+    def para(
+        self,
+        text: str,
+        *styles: str,
+        indent: str = "",
+        hang: str | None = None,
+        mark: tuple[str, str] | None = None,
+    ) -> None:
+        """A paragraph, wrapped at the width; ``mark`` is a word and its style, put before the text."""
+        word, style = mark or ("", "")
+        lines = textwrap.wrap(
+            clean(text),
+            WIDTH,
+            initial_indent=f"{indent}{word} " if word else indent,
+            subsequent_indent=indent if hang is None else hang,
+            break_on_hyphens=False,
+        )
+        for number, line in enumerate(lines or [indent.rstrip()]):
+            shown = self.paint(line, *styles)
+            if word and number == 0:
+                shown = shown.replace(word, self.paint(word, style), 1)
+            print(shown, file=self.out)

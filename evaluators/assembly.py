@@ -1,0 +1,190 @@
+"""A run's spans, read by their dialects, into one trajectory. Knows no dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+
+from redfirst.evaluators.calls import calls_of
+from redfirst.evaluators.dialects.facts import Kind
+from redfirst.evaluators.dialects.messages import last_text
+from redfirst.evaluators.ending import Course, answer_of, root_agent, termination_of
+from redfirst.evaluators.handoffs import Names, agent_name, answer_in, gives_answer, handoffs_of
+from redfirst.evaluators.joining import Asked, join
+from redfirst.evaluators.structure import Node, Tree, model_nodes, tool_nodes
+from redfirst.evaluators.trajectory import (
+    Completeness,
+    Coverage,
+    Gap,
+    ModelCall,
+    Source,
+    Stop,
+    Tokens,
+    Trajectory,
+)
+
+OWN = "redfirst"
+
+
+def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) -> Trajectory:
+    """The trajectory of one run."""
+    tree = Tree.of(nodes)
+    names = Names.of(tree)
+    model_spans = model_nodes(tree)
+    models = tuple(_model_call(tree, node, index) for index, node in enumerate(model_spans))
+    asked = [
+        Asked(turn, order, call, node)
+        for turn, node in enumerate(model_spans)
+        for order, call in enumerate(node.facts.output.tool_calls if node.facts.output else ())
+    ]
+    executed = tool_nodes(tree)
+    last = max((item.turn for item in asked), default=-1)
+    final = [item for item in asked if item.turn == last == len(models) - 1 and gives_answer(item.call.name)]
+    asked = [item for item in asked if item not in final]
+    executed = [node for node in executed if not (final and gives_answer(node.facts.name))]
+    over = [item for item in asked if names.is_handoff(item.call.name, item.call.arguments)]
+    passed = [node for node in executed if names.is_handoff(node.facts.name, node.facts.arguments)]
+    handoffs = handoffs_of(tree, names, join(tree, model_spans, over, passed), over, tree.of_kind(Kind.HANDOFF))
+    recorded = bool(models) and all(call.output is not None or call.failed for call in models)
+    joined = join(
+        tree,
+        model_spans,
+        [item for item in asked if item not in over],
+        [node for node in executed if node not in passed],
+    )
+    calls = calls_of(tree, joined, models, recorded=recorded)
+    outer = tuple(m for m, n in zip(models, model_spans, strict=True) if tree.nearest(n, Kind.TOOL) is None)
+    course = Course(
+        tree=tree,
+        models=models,
+        outer=outer,
+        handoffs=handoffs,
+        handoff_ids=frozenset(item.call.call_id or item.call.name for item in over),
+        final_answer=answer_in(final[0].call.arguments) if final else None,
+        finished=bool(final),
+    )
+    end = termination_of(course)
+    root = root_agent(tree)
+    own = any(node.facts.dialect == OWN for node in tree.nodes.values())
+    answer = answer_of(course, end, own=own)
+    tokens, token_gaps, token_notes = _tokens(tree, models)
+    first = outer[0] if outer else models[0] if models else None
+    request = (root.facts.request if root else None) or last_text(first.input_messages if first else None, "user")
+    missing = [
+        *_missing(models, recorded=recorded, calls=bool(executed), request=request),
+        *token_gaps,
+        *([Gap(fact="answer", because="no span carries it")] if answer is None and end.reason is Stop.COMPLETED else []),
+        *calls.missing,
+    ]
+    all_nodes = list(tree.nodes.values())
+    tops = tree.tops()
+    return Trajectory(
+        run_id=run_id,
+        trace_ids=trace_ids,
+        root_span_id=(root or tops[0]).span.span_id if root or tops else "",
+        dialects=tuple(sorted({n.facts.dialect for n in all_nodes if n.facts.kind is not Kind.STRUCTURE})),
+        completeness=_completeness(tree),
+        agents=_agents(tree),
+        agent_version=root.facts.version if root else None,
+        models=tuple(dict.fromkeys(call.model for call in models if call.model)),
+        session_id=_first(node.facts.session for node in all_nodes),
+        user_id=_first(node.facts.user for node in all_nodes),
+        request=request,
+        history=first.input_messages if first else None,
+        answer=answer,
+        termination=end,
+        tool_calls=calls.calls,
+        model_calls=models,
+        handoffs=handoffs,
+        tokens=tokens,
+        states=tuple(sorted((s for n in all_nodes for s in n.facts.states), key=lambda s: (s.time_ns, s.span_id))),
+        events=tuple(sorted((e for n in all_nodes for e in n.facts.events), key=lambda e: (e.time_ns, e.span_id))),
+        coverage=Coverage(missing=tuple(missing), reconstructed=(*calls.reconstructed, *token_notes, *_notes(all_nodes))),
+        start_ns=min((n.span.start_ns for n in all_nodes), default=0),
+        end_ns=max((n.span.end_ns for n in all_nodes), default=0),
+        span_ids=frozenset(n.span.span_id for n in all_nodes),
+        coarse_order=any(call.source is Source.MESSAGE and call.ran for call in calls.calls),
+    )
+
+
+def _model_call(tree: Tree, node: Node, index: int) -> ModelCall:
+    facts = node.facts
+    return ModelCall(
+        index=index,
+        span_id=node.span.span_id,
+        model=facts.model,
+        start_ns=node.span.start_ns,
+        end_ns=node.span.end_ns,
+        agent=agent_name(tree, node),
+        input_messages=facts.input,
+        output=facts.output,
+        finish_reason=facts.finish,
+        tokens=facts.tokens,
+        tools=facts.tools,
+        raw_output=facts.raw_output,
+        error=facts.error,
+        failed=facts.failed,
+    )
+
+
+def _tokens(tree: Tree, models: Sequence[ModelCall]) -> tuple[Tokens, list[Gap], list[Gap]]:
+    """Sums over the calls themselves. A number that one of them lacks is taken from the outermost agent,
+    whose number is a sum already; else it is missing."""
+    answered = [call for call in models if not call.failed]
+    agents = [node for node in tree.of_kind(Kind.AGENT) if node.facts.tokens != Tokens()]
+    # With several agents it depends on the framework whether the outer sum holds the inner one.
+    root = agents[0] if len(agents) == 1 and len({call.agent for call in answered}) < 2 else None
+    sums: dict[str, int | None] = {}
+    gaps: list[Gap] = []
+    notes: list[Gap] = []
+    for field in fields(Tokens):
+        values = [getattr(call.tokens, field.name) for call in answered]
+        lacking = [call for call, value in zip(answered, values, strict=True) if value is None]
+        if values and not lacking:
+            sums[field.name] = sum(values)
+            continue
+        whole = getattr(root.facts.tokens, field.name) if root is not None else None
+        sums[field.name] = whole
+        if whole is not None:
+            because = "taken from the agent's own sum"
+            notes.append(Gap(fact=f"tokens.{field.name}", because=because, span_id=root.span.span_id if root else ""))
+        elif field.name in ("input", "output"):
+            because = f"{len(lacking)} of {len(answered)} model calls did not report it" if answered else "no model call was recorded"
+            gaps.append(Gap(fact=f"tokens.{field.name}", because=because, span_id=lacking[0].span_id if lacking else ""))
+    return Tokens(**sums), gaps, notes
+
+
+def _missing(models: Sequence[ModelCall], *, recorded: bool, calls: bool, request: str | None) -> Iterable[Gap]:
+    if not models:
+        yield Gap(fact="model_calls", because="no span records one")
+    for call in models:
+        if call.output is None and not call.failed:
+            yield Gap(fact=f"model_calls[{call.index}].output", because="not recorded", span_id=call.span_id)
+    if not recorded and not calls:
+        yield Gap(fact="tool_calls", because="no span records one and the model's outputs are not known")
+    if request is None:
+        yield Gap(fact="request", because="not recorded")
+
+
+def _notes(nodes: Sequence[Node]) -> list[Gap]:
+    return [Gap(fact="attribute", because=note, span_id=node.span.span_id) for node in nodes for note in node.facts.notes]
+
+
+def _first(values: Iterable[str | None]) -> str | None:
+    return next((value for value in values if value), None)
+
+
+def _agents(tree: Tree) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node.facts.name for node in tree.of_kind(Kind.AGENT) if node.facts.name))
+
+
+def _completeness(tree: Tree) -> Completeness:
+    """Incomplete when parents are absent. One top with an absent parent is a run called from elsewhere."""
+    by_trace: dict[str, list[Node]] = {}
+    for node in tree.tops():
+        by_trace.setdefault(node.span.trace_id, []).append(node)
+    for tops in by_trace.values():
+        orphans = [node for node in tops if node.span.parent_id is not None]
+        if orphans and len(tops) > 1:
+            return Completeness.INCOMPLETE
+    return Completeness.COMPLETE

@@ -1,0 +1,215 @@
+"""The tool calls of a run: executed, recovered from messages, or only asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from redfirst.evaluators.dialects.facts import Kind
+from redfirst.evaluators.dialects.values import container, error_in_result
+from redfirst.evaluators.ending import is_infrastructure
+from redfirst.evaluators.handoffs import agent_name
+from redfirst.evaluators.joining import Asked, Joined
+from redfirst.evaluators.structure import Node, Tree
+from redfirst.evaluators.trajectory import (
+    MISSING,
+    CallStatus,
+    Gap,
+    Message,
+    ModelCall,
+    Source,
+    ToolCall,
+)
+
+_NOT_JSON = "the arguments are not a JSON object"
+Answers = Mapping[str, Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls in display order, and what had to be inferred about them."""
+
+    calls: tuple[ToolCall, ...]
+    reconstructed: tuple[Gap, ...]
+    missing: tuple[Gap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A call before it has its place, with what is to be said about how it was read."""
+
+    place: tuple[int, int, int, str]
+    call: ToolCall
+    inferred: str = ""
+
+
+def answers_of(models: Sequence[ModelCall]) -> Answers:
+    """What each call id was answered with, by the messages later turns were given."""
+    found: dict[str, Message] = {}
+    for model in models:
+        for message in model.input_messages or ():
+            if message.role == "tool" and message.tool_call_id is not None:
+                found.setdefault(message.tool_call_id, message)
+    return found
+
+
+def calls_of(tree: Tree, joined: Joined, models: Sequence[ModelCall], *, recorded: bool) -> Calls:
+    """All tool calls. ``recorded`` says that the output of every model call is known."""
+    answers = answers_of(models)
+    drafts = [_executed(tree, item, node, answers) for item, node in joined.pairs]
+    drafts += [_unasked(tree, node, models, by_code=recorded) for node in joined.unasked]
+    writes = bool(joined.pairs or joined.unasked)
+    drafts += [_unanswered(tree, item, answers, writes=writes) for item in joined.unanswered]
+    drafts.sort(key=lambda draft: draft.place)
+    calls = tuple(_numbered(draft.call, index) for index, draft in enumerate(drafts))
+    reconstructed = [
+        Gap(fact=f"tool_calls[{index}].{draft.inferred.partition(': ')[0]}", because=draft.inferred.partition(": ")[2], span_id=draft.call.span_id)
+        for index, draft in enumerate(drafts)
+        if draft.inferred
+    ]
+    return Calls(calls, tuple(reconstructed), tuple(_missing(calls)))
+
+
+def _numbered(call: ToolCall, index: int) -> ToolCall:
+    from dataclasses import replace
+
+    return replace(call, index=index)
+
+
+def _missing(calls: Sequence[ToolCall]) -> list[Gap]:
+    gaps: list[Gap] = []
+    for call in calls:
+        at = f"tool_calls[{call.index}]"
+        if call.arguments is None and call.status is not CallStatus.NOT_EXECUTED:
+            gaps.append(Gap(fact=f"{at}.arguments", because="not recorded as a JSON object", span_id=call.span_id))
+        if call.result is MISSING and call.status in (CallStatus.OK, CallStatus.UNKNOWN):
+            gaps.append(Gap(fact=f"{at}.result", because="not recorded", span_id=call.span_id))
+        if call.status is CallStatus.UNKNOWN:
+            gaps.append(Gap(fact=f"{at}.status", because="nothing says whether it ran", span_id=call.span_id))
+    return gaps
+
+
+def _executed(tree: Tree, item: Asked, node: Node, answers: Answers) -> _Draft:
+    asked, facts = item.call, node.facts
+    inferred = ""
+    arguments = facts.arguments
+    if arguments is None and asked.arguments is not None:
+        arguments, inferred = asked.arguments, "arguments: taken from the model's request"
+    answer = answers.get(asked.call_id) if asked.call_id else None
+    said = container(answer.content) if answer is not None and answer.content is not None else MISSING
+    status, error, result, how = _ended(node, said)
+    if asked.arguments is None and asked.raw_arguments and facts.failed:
+        status, how = CallStatus.NOT_EXECUTED, ""
+        error = error or _NOT_JSON
+    return _Draft(
+        (item.turn, item.order, node.span.start_ns, node.span.span_id),
+        _call(tree, node, name=facts.name or asked.name, arguments=arguments, result=result, error=error, status=status,
+              turn=item.turn, call_id=asked.call_id or facts.call_id, by_code=False),
+        how or inferred,
+    )  # fmt: skip
+
+
+def _unasked(tree: Tree, node: Node, models: Sequence[ModelCall], *, by_code: bool) -> _Draft:
+    before = [model.index for model in models if model.start_ns <= node.span.start_ns]
+    status, error, result, how = _ended(node, MISSING)
+    place = (before[-1] if before else -1, 2**31, node.span.start_ns, node.span.span_id)
+    return _Draft(
+        place,
+        _call(tree, node, name=node.facts.name or node.span.name, arguments=node.facts.arguments, result=result,
+              error=error, status=status, turn=None, call_id=node.facts.call_id, by_code=by_code),
+        how,
+    )  # fmt: skip
+
+
+def _call(
+    tree: Tree,
+    node: Node,
+    *,
+    name: str,
+    arguments: Mapping[str, object] | None,
+    result: object,
+    error: str | None,
+    status: CallStatus,
+    turn: int | None,
+    call_id: str | None,
+    by_code: bool,
+) -> ToolCall:
+    return ToolCall(
+        index=0,
+        name=name,
+        arguments=arguments,
+        result=result,
+        error=error,
+        status=status,
+        start_ns=node.span.start_ns,
+        end_ns=node.span.end_ns,
+        agent=agent_name(tree, node),
+        turn=turn,
+        span_id=node.span.span_id,
+        source=Source.SPAN,
+        call_id=call_id,
+        effect=node.facts.effect,
+        idempotent=node.facts.idempotent,
+        poll=node.facts.poll,
+        by_code=by_code,
+        schema=node.facts.schema,
+    )
+
+
+def _ended(node: Node, said: object) -> tuple[CallStatus, str | None, object, str]:
+    """Status, error and result of an execution, and what of it was inferred. ``said`` is the answer
+    that the model was shown, where a later turn shows it."""
+    facts = node.facts
+    if facts.interrupted:
+        return CallStatus.NOT_EXECUTED, None, MISSING, ""
+    if facts.failed:
+        infra = is_infrastructure(facts.error_type, facts.error)
+        return CallStatus.INFRA_ERROR if infra else CallStatus.TOOL_ERROR, facts.error, facts.result, ""
+    if not node.span.end_ns:
+        return CallStatus.UNKNOWN, None, facts.result, ""
+    result, how = facts.result, ""
+    if result is MISSING and said is not MISSING:
+        result, how = said, "result: taken from the answer the model was shown"
+    wrong = error_in_result(result)
+    if wrong is not None:
+        return CallStatus.TOOL_ERROR, wrong, result, "status: inferred from the text of the result"
+    return CallStatus.OK, None, result, how
+
+
+def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool) -> _Draft:
+    """A request that no span executed: answered in a later message, or never run, or unknown."""
+    asked = item.call
+    answer = answers.get(asked.call_id) if asked.call_id else None
+    content = answer.content if answer is not None else None
+    said: object = MISSING if content is None else container(content)
+    wrong = None if said is MISSING else error_in_result(said)
+    status, error, result, how = CallStatus.UNKNOWN, None, MISSING, ""
+    if asked.arguments is None and asked.raw_arguments:
+        status, error = CallStatus.NOT_EXECUTED, content or _NOT_JSON
+    elif said is not MISSING and not (wrong is not None and writes):
+        status, error, result = (CallStatus.OK if wrong is None else CallStatus.TOOL_ERROR), wrong, said
+        how = "status: inferred from the answer in a later message"
+    elif answer is None and (writes or _framework(tree, item.model)):
+        status = CallStatus.NOT_EXECUTED
+    elif wrong is not None:
+        status, error = CallStatus.NOT_EXECUTED, wrong
+    call = ToolCall(
+        index=0,
+        name=asked.name,
+        arguments=asked.arguments,
+        result=result,
+        error=error,
+        status=status,
+        agent=agent_name(tree, item.model),
+        turn=item.turn,
+        span_id=item.model.span.span_id,
+        source=Source.MESSAGE,
+        call_id=asked.call_id,
+    )
+    return _Draft((item.turn, item.order, item.model.span.end_ns, item.model.span.span_id), call, how)
+
+
+def _framework(tree: Tree, model: Node) -> bool:
+    """Whether whoever wrote the model's span also writes agents, and so would have written a tool's."""
+    agent = tree.nearest(model, Kind.AGENT)
+    return agent is not None and agent.span.scope == model.span.scope

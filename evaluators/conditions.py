@@ -1,0 +1,199 @@
+"""Conditions on values: ``{args.amount: {gt: 100}, result.verified: true}``, answered true, false or unknown.
+
+An absent path is unknown for every operator but ``exists``; so is a value of another type than the one
+asked for (null is a value of every type). A text that spells a decimal number, such as ``"249.00"``,
+compares by its number with a number, and in order also with another such text: money travels as text.
+Equality between two texts is equality of texts (NFC, white space folded).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from redfirst.evaluators.canonical import canonical_text, same
+from redfirst.evaluators.kleene import Truth, all_of, any_of, negated
+from redfirst.evaluators.paths import ABSENT
+from redfirst.evaluators.patterns import Pattern, compile_pattern
+from redfirst.evaluators.trajectory import MISSING
+
+_NUMBER_TEXT = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
+
+_ORDERED = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
+_SAID = {"eq": "", "ne": "not", "in": "one of", "not_in": "none of", "matches": "matching", **_ORDERED}
+OPERATORS = ("eq", "ne", "gt", "ge", "lt", "le", "in", "not_in", "matches", "exists")
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One operator with what it compares against."""
+
+    operator: str
+    wanted: object
+
+    def holds(self, value: object) -> Truth:
+        """Whether the value passes."""
+        if value is MISSING:
+            return None
+        if self.operator == "exists":
+            return (value is not ABSENT) is self.wanted
+        if value is ABSENT:
+            return None
+        return _TESTS[self.operator](value, self.wanted)
+
+    def __str__(self) -> str:
+        if self.operator == "exists":
+            return "present" if self.wanted else "absent"
+        shown = self.wanted.text if isinstance(self.wanted, Pattern) else self.wanted
+        text = shown if isinstance(shown, str) else canonical_text(shown)
+        return f"{_SAID[self.operator]} {text}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Every test of one value."""
+
+    tests: tuple[Test, ...]
+
+    def holds(self, value: object) -> Truth:
+        """Whether the value passes every test."""
+        return all_of(test.holds(value) for test in self.tests)
+
+    def __str__(self) -> str:
+        return " and ".join(str(test) for test in self.tests)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Conditions by path; all of them must hold."""
+
+    conditions: tuple[tuple[str, Condition], ...] = ()
+
+    def holds(self, look: Callable[[str], object]) -> Truth:
+        """Whether all hold, given what stands at each path."""
+        return all_of(condition.holds(look(path)) for path, condition in self.conditions)
+
+    def __str__(self) -> str:
+        return " and ".join(f"{path} is {condition}" for path, condition in self.conditions)
+
+
+def parse_where(data: object, check_path: Callable[[str], object]) -> Where:
+    """Conditions by path from plain data.
+
+    Raises:
+        ValueError: it is not a mapping of paths to conditions, or a path or condition is wrong.
+    """
+    if not isinstance(data, Mapping):
+        raise ValueError(  # noqa: TRY004 - a fault of the data, which the reader of the file reports
+            f"expected conditions by path, as in {{args.amount: {{gt: 100}}}}, found {data!r}"
+        )
+    for path in data:
+        check_path(path)
+    return Where(tuple((path, parse_condition(data[path])) for path in sorted(data)))
+
+
+def parse_condition(data: object) -> Condition:
+    """A condition from a bare value (equality) or a mapping of operators.
+
+    Raises:
+        ValueError: an operator is unknown or what it compares against has the wrong type.
+    """
+    if not isinstance(data, Mapping):
+        return Condition((_parse_test("eq", data),))
+    if not data:
+        raise ValueError(f"empty condition; give a value or one of {', '.join(OPERATORS)}")
+    return Condition(tuple(_parse_test(str(operator), data[operator]) for operator in sorted(data)))
+
+
+def equal(value: object, wanted: object) -> Truth:
+    """Equality as conditions mean it."""
+    if value is None or wanted is None:
+        return value is wanted
+    if isinstance(value, str) and isinstance(wanted, str):
+        return same(value, wanted)
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return value is wanted if isinstance(value, bool) and isinstance(wanted, bool) else None
+    left, right = _number(value), _number(wanted)
+    if left is not None and right is not None:
+        return left == right
+    alike = (isinstance(value, Mapping) and isinstance(wanted, Mapping)) or (
+        _is_list(value) and _is_list(wanted)
+    )
+    return same(value, wanted) if alike else None
+
+
+def _parse_test(operator: str, wanted: object) -> Test:
+    if operator not in OPERATORS:
+        known = ", ".join(OPERATORS)
+        raise ValueError(
+            f"unknown operator {operator!r}; use one of {known} (an object is compared with {{eq: …}})"
+        )
+    if operator == "exists" and not isinstance(wanted, bool):
+        raise ValueError(f"exists takes true or false, not {wanted!r}")
+    if operator in ("in", "not_in") and not (isinstance(wanted, list) and wanted):
+        raise ValueError(f"{operator} takes a list with at least one value, not {wanted!r}")
+    if operator in _ORDERED and (isinstance(wanted, bool) or not isinstance(wanted, int | float | str)):
+        raise ValueError(f"{operator} takes a number or a text, not {wanted!r}")
+    if operator == "matches":
+        if not isinstance(wanted, str):
+            raise ValueError(f"matches takes a regular expression, not {wanted!r}")
+        return Test(operator, compile_pattern(wanted))
+    return Test(operator, wanted)
+
+
+def _number(value: object) -> Decimal | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return Decimal(value)
+    if isinstance(value, float):
+        return Decimal(repr(value)) if math.isfinite(value) else None
+    if isinstance(value, str) and _NUMBER_TEXT.fullmatch(value):
+        return Decimal(value)
+    return None
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _compared(value: object, wanted: object) -> int | None:
+    """-1, 0 or 1 as the value is less, equal or more; ``None`` when the two have no order."""
+    left, right = _number(value), _number(wanted)
+    if left is not None and right is not None:
+        return (left > right) - (left < right)
+    if left is None and right is None and isinstance(value, str) and isinstance(wanted, str):
+        return (value > wanted) - (value < wanted)
+    return None
+
+
+def _ordered(accepted: tuple[int, ...]) -> Callable[[object, object], Truth]:
+    def test(value: object, wanted: object) -> Truth:
+        sign = _compared(value, wanted)
+        return None if sign is None else sign in accepted
+
+    return test
+
+
+def _in(value: object, wanted: object) -> Truth:
+    return any_of(equal(value, item) for item in wanted) if isinstance(wanted, list) else None
+
+
+def _matches(value: object, wanted: object) -> Truth:
+    return wanted.found_in(value) if isinstance(wanted, Pattern) and isinstance(value, str) else None
+
+
+_TESTS: dict[str, Callable[[object, object], Truth]] = {
+    "eq": equal,
+    "ne": lambda value, wanted: negated(equal(value, wanted)),
+    "gt": _ordered((1,)),
+    "ge": _ordered((0, 1)),
+    "lt": _ordered((-1,)),
+    "le": _ordered((-1, 0)),
+    "in": _in,
+    "not_in": lambda value, wanted: negated(_in(value, wanted)),
+    "matches": _matches,
+}

@@ -1,0 +1,196 @@
+"""From a declaration (plain data) to its check: the one builder for rules files and scenarios."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Mapping
+
+from pydantic import TypeAdapter, ValidationError
+
+from redfirst.evaluators import recall, state
+from redfirst.evaluators.check import Check, Evaluate, revision_of, severity_named
+from redfirst.evaluators.conditions import Condition, parse_condition, parse_where
+from redfirst.evaluators.errors import ConfigurationError
+from redfirst.evaluators.paths import call_path
+from redfirst.evaluators.rule_kinds import forbid, max_calls, require_before
+from redfirst.evaluators.rule_kinds.calls import EVERY_STATUS, RAN, SUCCEEDED, CallPattern
+from redfirst.evaluators.rule_kinds.keys import Same
+from redfirst.evaluators.rule_kinds.task import When
+from redfirst.evaluators.rule_shapes import (
+    AllowedShape,
+    CallShape,
+    Declaration,
+    ForbidShape,
+    MaxCallsShape,
+    RecallShape,
+    RequireBeforeShape,
+    RequiredShape,
+    RuleShape,
+    ScopeShape,
+    StateCollateralShape,
+    StateRequiredShape,
+    WhenShape,
+)
+from redfirst.evaluators.state_diff import ANY_REST, Allowed, parse_pattern
+from redfirst.evaluators.strict_yaml import nearest
+from redfirst.evaluators.trajectory import CallStatus
+from redfirst.evaluators.verdict import CheckClass
+
+DeclaredShape = (
+    RequireBeforeShape | ForbidShape | MaxCallsShape | RecallShape | StateRequiredShape | StateCollateralShape
+)
+
+
+def declared_check(spec: Mapping[str, object]) -> Check:
+    """The check of a declaration.
+
+    Raises:
+        ConfigurationError: the declaration is wrong.
+    """
+    try:
+        shape = _declarations().validate_python(dict(spec))
+    except ValidationError as error:
+        where, what = first_problem(error)
+        place = ".".join(str(part) for part in where)
+        raise ConfigurationError(
+            f"check {spec.get('id', '')!r}: {place + ': ' if place else ''}{what}"
+        ) from error
+    evaluate, check_class, version = _built(shape)
+    return Check(
+        id=shape.id,
+        check_class=check_class,
+        severity=severity_named(shape.severity),
+        revision=revision_of(
+            shape.kind, shape.model_dump(by_alias=True, exclude={"id", "severity"}), version
+        ),
+        evaluate=evaluate,
+        spec=copy.deepcopy(dict(spec)),
+    )
+
+
+def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
+    """Where the first fault of a document is, and what it is, in our words."""
+    fault = error.errors(include_url=False)[0]
+    where, context = tuple(fault["loc"]), fault.get("ctx", {})
+    match fault["type"]:
+        case "unknown_key":
+            return (*where, str(context["key"])), fault["msg"]
+        case "union_tag_invalid":
+            known = [tag.strip(" '") for tag in str(context["expected_tags"]).split(",")]
+            return (*where, "kind"), f"unknown kind {context['tag']}; {nearest(context['tag'], known)}"
+        case "union_tag_not_found":
+            return where, "kind is missing; it says what the rule demands, for example kind: require_before"
+        case "missing":
+            return where[:-1], f"{where[-1]} is missing; add it"
+        case "value_error":
+            return where, str(context["error"])
+        case _:
+            name = where[-1] if where else "the document"
+            return where, f"{name}: {_lower(fault['msg'])}, found {fault['input']!r:.80}"
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+@functools.cache
+def _declarations() -> TypeAdapter[DeclaredShape]:
+    return TypeAdapter(Declaration)
+
+
+def _built(shape: DeclaredShape) -> tuple[Evaluate, CheckClass, int]:
+    match shape:
+        case RequireBeforeShape():
+            needed = require_before.RequireBefore(
+                call=_limited(shape.call, shape),
+                needs=_calls(shape.needs, SUCCEEDED),
+                same=_same(shape),
+                once=shape.once,
+                order=shape.order,
+                missing=shape.missing,
+            )
+            return needed, CheckClass.TRAJECTORY, require_before.VERSION
+        case ForbidShape():
+            forbidden = forbid.Forbid(
+                call=_limited(shape.call, shape),
+                after=None if shape.after is None else _calls(shape.after, SUCCEEDED),
+                same=_same(shape),
+                narrow=bool(shape.call.where or shape.call.status or shape.after),
+                order=shape.order,
+                missing=shape.missing,
+            )
+            return forbidden, CheckClass.TRAJECTORY, forbid.VERSION
+        case MaxCallsShape():
+            limited = max_calls.MaxCalls(
+                call=_limited(shape.call, shape),
+                limit=shape.limit,
+                same=_same(shape),
+                attempts=shape.attempts,
+                order=shape.order,
+                missing=shape.missing,
+            )
+            return limited, CheckClass.TRAJECTORY, max_calls.VERSION
+        case RecallShape():
+            required = tuple(_calls(one, SUCCEEDED) for one in shape.required_calls)
+            return recall.Recall(required=required, when=_when(shape.when)), CheckClass.GOAL, recall.VERSION
+        case StateRequiredShape():
+            reached = state.StateRequired(
+                required=tuple(_required(one) for one in shape.required), when=_when(shape.when)
+            )
+            return reached, CheckClass.GOAL, state.VERSION
+        case StateCollateralShape():
+            spared = state.StateCollateral(scopes=tuple(_scope(one) for one in shape.scopes))
+            return spared, CheckClass.PROTECTION, state.VERSION
+
+
+def _limited(shape: CallShape, rule: RuleShape) -> CallPattern:
+    return _calls(shape, EVERY_STATUS if rule.attempts else RAN)
+
+
+def _calls(shape: CallShape, statuses: frozenset[CallStatus]) -> CallPattern:
+    return CallPattern(
+        tools=tuple(shape.tool),
+        statuses=statuses if shape.status is None else frozenset(CallStatus(name) for name in shape.status),
+        where=parse_where(shape.where, call_path),
+    )
+
+
+def _same(shape: RuleShape) -> Same:
+    return Same(tuple((pair[0], pair[1]) for pair in shape.same), shape.order)
+
+
+def _when(shape: WhenShape | None) -> When:
+    if shape is None:
+        return When()
+    return When(
+        request=_condition(shape, "request"),
+        agent=_condition(shape, "agent"),
+    )
+
+
+def _condition(shape: WhenShape, name: str) -> Condition | None:
+    return parse_condition(getattr(shape, name)) if name in shape.model_fields_set else None
+
+
+def _required(shape: RequiredShape) -> state.Required:
+    must = parse_condition({"eq": shape.equals} if "equals" in shape.model_fields_set else shape.must)
+    return state.Required(path=state.required_path(shape.path), must=must)
+
+
+def _scope(shape: ScopeShape) -> state.Scope:
+    if shape.collateral == "ignore":
+        return state.Scope(allowed=(Allowed(segments=(ANY_REST,)),), when=_when(shape.when))
+    own = tuple(_allowed(one) for one in shape.allowed)
+    return state.Scope(
+        allowed=(*own, *(state.allowed_by(_required(one)) for one in shape.required)), when=_when(shape.when)
+    )
+
+
+def _allowed(shape: AllowedShape) -> Allowed:
+    values = shape.to if isinstance(shape.to, list) else [shape.to]
+    return Allowed(
+        segments=parse_pattern(shape.path),
+        mentioned=shape.mentioned,
+        to=None if shape.to is None else tuple(values),
+    )

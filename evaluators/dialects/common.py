@@ -1,0 +1,58 @@
+"""What all dialects record alike: errors, sessions, token numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from redfirst.evaluators.dialects.values import first_text, number
+from redfirst.evaluators.span import Span, StatusCode
+from redfirst.evaluators.trajectory import Tokens
+
+CONTROL_FLOW = ("ParentCommand", "GraphBubbleUp", "GraphInterrupt", "NodeInterrupt", "CallDeferred", "ApprovalRequired")
+"""Exceptions by which frameworks steer, not fail."""
+_PARKING = ("GraphInterrupt", "NodeInterrupt", "CallDeferred", "ApprovalRequired")
+
+Attributes = Mapping[str, object]
+
+
+def error_of(span: Span, *, failed: bool | None = None) -> dict[str, object]:
+    """The error fields of ``SpanFacts``: whether, what, of which type, or an interrupt that is no error."""
+    exception: Mapping[str, object] = next((e.attributes for e in span.events if e.name == "exception"), {})
+    kind = first_text(exception.get("exception.type"), span.attributes.get("error.type"))
+    if failed is None:
+        unsaid = span.status is StatusCode.UNSET and bool(span.attributes.get("error.type"))
+        failed = span.status is StatusCode.ERROR or unsaid
+    if not failed:
+        return {}
+    names = f"{kind or ''} {span.status_message}"
+    if any(name in names.replace("(", " ").replace(":", " ").replace(".", " ").split() for name in CONTROL_FLOW):
+        return {"interrupted": any(name in names for name in _PARKING)}
+    message = first_text(exception.get("exception.message"), span.status_message, kind) or "error"
+    return {"failed": True, "error": message, "error_type": kind}
+
+
+def tokens_of(attributes: Attributes, **names: Iterable[str]) -> Tokens:
+    """Token numbers by the first name that carries one."""
+    found: dict[str, int] = {}
+    for field, keys in names.items():
+        value = next((n for key in keys if (n := number(attributes.get(key))) is not None), None)
+        if value is not None:
+            found[field] = value
+    return Tokens(**found)
+
+
+def first(attributes: Attributes, *keys: str) -> object:
+    """The value of the first key that is there."""
+    return next((attributes[key] for key in keys if key in attributes), None)
+
+
+def flattened(attributes: Attributes, prefix: str) -> list[dict[str, object]]:
+    """The records behind ``prefix.<i>.<key>``, in the order of their numbers; numbers may have gaps."""
+    found: dict[int, dict[str, object]] = {}
+    lead = f"{prefix}."
+    for key, value in attributes.items():
+        if key.startswith(lead):
+            index, dot, rest = key[len(lead) :].partition(".")
+            if dot and index.isascii() and index.isdigit():
+                found.setdefault(int(index), {})[rest] = value
+    return [found[index] for index in sorted(found)]

@@ -1,0 +1,104 @@
+"""What one span says, in the words of no dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from redfirst.evaluators.span import LogRecord, Span
+from redfirst.evaluators.trajectory import (
+    MISSING,
+    Effect,
+    Message,
+    RunEvent,
+    StateSnapshot,
+    Tokens,
+)
+
+
+class Kind(StrEnum):
+    """What a span stands for."""
+
+    AGENT = "agent"
+    MODEL = "model"
+    TOOL = "tool"
+    HANDOFF = "handoff"
+    STRUCTURE = "structure"
+    """A chain, a task, a workflow, a retriever, HTTP: holds others, is itself none of the above."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanFacts:
+    """Everything that was read of one span. What the span does not say is missing here."""
+
+    dialect: str
+    kind: Kind = Kind.STRUCTURE
+    name: str | None = None
+    """Name of the agent, of the tool, or of the agent a hand-off goes to."""
+    agent: str | None = None
+    """The agent a model or tool span says it belongs to; for a hand-off, where control comes from."""
+    arguments: Mapping[str, object] | None = None
+    bare_arguments: tuple[object, ...] | None = None
+    """Argument values that were recorded without their names."""
+    result: object = MISSING
+    call_id: str | None = None
+    failed: bool = False
+    error: str | None = None
+    error_type: str | None = None
+    interrupted: bool = False
+    """The run was parked for a person; the framework raised to do so."""
+    input: tuple[Message, ...] | None = None
+    output: Message | None = None
+    finish: str | None = None
+    model: str | None = None
+    response_id: str | None = None
+    tokens: Tokens = field(default_factory=Tokens)
+    tools: tuple[Mapping[str, object], ...] | None = None
+    raw_output: object = MISSING
+    session: str | None = None
+    user: str | None = None
+    execution: str | None = None
+    version: str | None = None
+    request: str | None = None
+    answer: str | None = None
+    effect: Effect | None = None
+    idempotent: bool | None = None
+    poll: bool = False
+    schema: Mapping[str, object] | None = None
+    step_cap: int | None = None
+    says_why: bool = False
+    """Whether whoever writes this agent span also says why the run ended, so that silence means nothing."""
+    stop_reason: str | None = None
+    stop_cap: int | None = None
+    states: tuple[StateSnapshot, ...] = ()
+    events: tuple[RunEvent, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Facts above that were rebuilt from another place than their own attribute."""
+
+    @property
+    def says_something(self) -> bool:
+        """Whether a model span carries anything of a call that was answered or failed."""
+        return bool(
+            self.output is not None
+            or self.finish
+            or self.response_id
+            or self.failed
+            or self.tokens.input is not None
+            or self.tokens.output is not None
+        )
+
+
+class Dialect(Protocol):
+    """Reads the spans of one vocabulary. Pure; never raises for what a span holds."""
+
+    name: str
+
+    def claims(self, span: Span) -> bool:
+        """Whether this span is written in this dialect."""
+        ...
+
+    def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:
+        """The facts of a claimed span and the log records that belong to it."""
+        ...

@@ -1,0 +1,247 @@
+"""Chat messages in every shape they are recorded in, into ``Message``.
+
+Shapes are told apart by their keys, not by who wrote them: OpenAI chat and responses, Anthropic
+content blocks, the GenAI conventions' parts, LangChain dumps, Google contents.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from redfirst.evaluators.dialects.values import block_text, first_text, listed, mapping, text, unpacked
+from redfirst.evaluators.trajectory import Message, RequestedCall
+
+ROLES = {
+    "human": "user",
+    "ai": "assistant",
+    "aimessagechunk": "assistant",
+    "model": "assistant",
+    "function": "tool",
+    "developer": "system",
+    "messagerole.user": "user",
+    "messagerole.assistant": "assistant",
+    "messagerole.system": "system",
+    "messagerole.tool": "tool",
+}
+_LANGCHAIN = frozenset({"human", "ai", "system", "tool", "function", "AIMessageChunk"})
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal"})
+_CALL_PARTS = frozenset({"tool_call", "tool_use", "function_call", "tool-call", "toolUse"})
+_ANSWER_PARTS = frozenset({"tool_call_response", "tool_result", "function_call_output", "tool-result"})
+_ID_KEYS = ("id", "call_id", "tool_use_id", "toolUseId", "toolCallId", "tool_call_id")
+_DEPTH = 6
+
+
+def requested(name: object, arguments: object, call_id: object) -> RequestedCall:
+    """A call as the model asked for it; arguments that are no JSON object stay as text."""
+    raw = arguments if isinstance(arguments, str) else None
+    found: object = {} if isinstance(arguments, str) and not arguments.strip() else unpacked(arguments)
+    if isinstance(found, str):
+        found = unpacked(found)
+    return RequestedCall(
+        name=name if isinstance(name, str) else "",
+        arguments=found if isinstance(found, Mapping) else None,
+        raw_arguments=raw,
+        call_id=text(call_id),
+    )
+
+
+def messages_of(value: object, depth: int = 0) -> tuple[Message, ...] | None:
+    """The messages of a conversation; None when the value is none."""
+    found = unpacked(value)
+    if isinstance(found, Mapping):
+        if depth < _DEPTH:
+            for key in ("messages", "input", "contents", "new_messages"):
+                inner = found.get(key)
+                if isinstance(inner, list | str) and (messages := messages_of(inner, depth + 1)) and _roles_known(messages):
+                    system = first_text(found.get("system"), found.get("instructions"))
+                    return (Message(role="system", content=system), *messages) if system else messages
+        single = tuple(message_of(found))
+        return single or None
+    if not isinstance(found, list) or not found:
+        return None
+    if len(found) == 1 and isinstance(found[0], list):
+        return messages_of(found[0], depth + 1)
+    out = [message for item in found if isinstance(item, Mapping) for message in message_of(item)]
+    return tuple(out) or None
+
+
+def _roles_known(messages: Iterable[Message]) -> bool:
+    return any(message.role in ("user", "assistant", "system", "tool") for message in messages)
+
+
+def message_of(item: Mapping[str, object]) -> Iterable[Message]:
+    """The message or messages one recorded object holds."""
+    inner = _inside(item)
+    kind = item.get("type")
+    if inner is not None:
+        yield from message_of({**inner, "type": inner.get("type", kind)})
+        return
+    if kind in ("function_call", "custom_tool_call"):
+        call = requested(item.get("name"), item.get("arguments", item.get("input")), item.get("call_id") or item.get("id"))
+        yield Message(role="assistant", tool_calls=(call,))
+        return
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        yield Message(role="tool", content=_as_text(item.get("output")), tool_call_id=text(item.get("call_id")))
+        return
+    role = first_text(item.get("role"), kind if kind in _LANGCHAIN else None)
+    if role is None:
+        return
+    role = ROLES.get(role.lower(), role.lower())
+    yield from _with_parts(role, item)
+
+
+def _inside(item: Mapping[str, object]) -> Mapping[str, object] | None:
+    """The message inside an envelope."""
+    if "lc" in item and isinstance(item.get("kwargs"), Mapping):
+        return mapping(item["kwargs"])
+    if item.get("type") in _LANGCHAIN and isinstance(item.get("data"), Mapping):
+        return mapping(item["data"])
+    if "role" not in item and isinstance(item.get("message"), Mapping):
+        return mapping(item["message"])
+    return None
+
+
+def _with_parts(role: str, item: Mapping[str, object]) -> Iterable[Message]:
+    said: list[str] = []
+    calls = list(_tool_calls(item))
+    answers: list[Message] = []
+    content = item.get("content")
+    parts = item.get("parts", item.get("contents", item.get("blocks")))
+    for part in _parts(content) if isinstance(content, list) else [content]:
+        _take(part, said, calls, answers)
+    for part in _parts(parts):
+        _take(part, said, calls, answers)
+    yield from answers
+    if answers and not said and not calls:
+        return
+    yield Message(
+        role=role,
+        content="\n".join(said) if said else "" if content == "" else None,
+        tool_calls=tuple(_once(calls)),
+        tool_call_id=first_text(item.get("tool_call_id"), item.get("id") if role == "tool" else None),
+        name=text(item.get("name")),
+    )
+
+
+def _parts(value: object) -> list[object]:
+    return listed(value) or []
+
+
+def _take(part: object, said: list[str], calls: list[RequestedCall], answers: list[Message]) -> None:
+    """Sort one content part into texts, requested calls and tool answers."""
+    if isinstance(part, str):
+        call = call_in_repr(part)
+        if call:
+            calls.append(call)
+        else:
+            said.append(part)
+        return
+    if not isinstance(part, Mapping):
+        return
+    kind = part.get("type", part.get("kind"))
+    for name in ("toolUse", "toolResult"):
+        if kind is None and isinstance(part.get(name), Mapping):
+            part, kind = part[name], "tool_use" if name == "toolUse" else "tool_result"
+    if kind in _CALL_PARTS or isinstance(part.get("function_call"), Mapping) or ("tool_name" in part and "tool_kwargs" in part):
+        body = mapping(part.get("function_call")) or mapping(part.get("function")) or part
+        arguments = next((body[key] for key in ("arguments", "input", "args", "tool_kwargs") if key in body), None)
+        calls.append(
+            requested(
+                first_text(body.get("name"), body.get("toolName"), body.get("tool_name")),
+                arguments,
+                first_text(*(part.get(key) for key in _ID_KEYS)),
+            )
+        )
+    elif kind in _ANSWER_PARTS or isinstance(part.get("function_response"), Mapping):
+        body = mapping(part.get("function_response")) or part
+        answer = next((body[key] for key in ("response", "result", "output", "content") if key in body), None)
+        call_id = first_text(*(part.get(key) for key in _ID_KEYS), body.get("id"))
+        answers.append(
+            Message(role="tool", content=_as_text(answer), tool_call_id=call_id, name=text(body.get("name")))
+        )
+    elif kind in _TEXT_PARTS or kind is None:
+        inner = first_text(part.get("text"), part.get("content"), part.get("refusal"))
+        if inner is not None:
+            _take(inner, said, calls, answers)
+
+
+def _tool_calls(item: Mapping[str, object]) -> Iterable[RequestedCall]:
+    nested = item.get("additional_kwargs")
+    found = listed(item.get("tool_calls")) or (listed(nested.get("tool_calls")) if isinstance(nested, Mapping) else None)
+    for call in found or []:
+        if not isinstance(call, Mapping):
+            continue
+        call = mapping(call.get("tool_call")) or call
+        body = mapping(call.get("function")) or call
+        arguments = next((body[key] for key in ("arguments", "args", "input") if key in body), None)
+        yield requested(body.get("name"), arguments, call.get("id"))
+    for call in listed(item.get("invalid_tool_calls")) or []:
+        if isinstance(call, Mapping):
+            yield requested(call.get("name"), call.get("args"), call.get("id"))
+    old = item.get("function_call")
+    if isinstance(old, Mapping):
+        yield requested(old.get("name"), old.get("arguments"), None)
+
+
+def _once(calls: list[RequestedCall]) -> Iterable[RequestedCall]:
+    """Each call id once: some messages carry their calls in two places."""
+    seen: set[str] = set()
+    for call in calls:
+        if call.call_id is not None and call.call_id in seen:
+            continue
+        if call.call_id is not None:
+            seen.add(call.call_id)
+        yield call
+
+
+def call_in_repr(said: str) -> RequestedCall | None:
+    """The call inside the printed form of an SDK's object, such as ``ResponseFunctionToolCall(name=…)``."""
+    head, bracket, _ = said.partition("(")
+    if not bracket or not head.isidentifier() or not head.endswith("ToolCall"):
+        return None
+    try:
+        tree = ast.parse(said.strip(), mode="eval").body
+        fields = {
+            word.arg: ast.literal_eval(word.value)
+            for word in (tree.keywords if isinstance(tree, ast.Call) else [])
+            if word.arg in ("name", "arguments", "call_id", "id")
+        }
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    if not isinstance(fields.get("name"), str):
+        return None
+    return requested(fields["name"], fields.get("arguments"), fields.get("call_id") or fields.get("id"))
+
+
+def _as_text(value: object) -> str | None:
+    """The answer of a tool as the model was shown it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, Mapping) and value.get("type") in ("text", "json", "error-text") and "value" in value:
+        return _as_text(value["value"])
+    joined = block_text(value)
+    if joined is not None:
+        return joined
+    import json
+
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def one_output(messages: Iterable[Message] | None) -> Message | None:
+    """What the model said, as one message: texts and calls of all its assistant messages."""
+    mine = [message for message in messages or () if message.role == "assistant"]
+    if not mine:
+        return None
+    if len(mine) == 1:
+        return mine[0]
+    said = [message.content for message in mine if message.content]
+    calls = _once([call for message in mine for call in message.tool_calls])
+    return replace(mine[0], content="\n".join(said) if said else None, tool_calls=tuple(calls))
+
+
+def last_text(messages: Iterable[Message] | None, role: str) -> str | None:
+    """The text of the last message of that role."""
+    found = [message.content for message in messages or () if message.role == role and message.content]
+    return found[-1] if found else None

@@ -1,0 +1,148 @@
+"""Our own spans: both vocabularies at once, and what only we write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from redfirst.evaluators import semconv
+from redfirst.evaluators.dialects import openinference
+from redfirst.evaluators.dialects.common import Attributes
+from redfirst.evaluators.dialects.facts import Kind, SpanFacts
+from redfirst.evaluators.dialects.genai import read_genai
+from redfirst.evaluators.dialects.messages import last_text, messages_of
+from redfirst.evaluators.dialects.values import arguments_of, first_text, listed, mapping, number, plain, text, unpacked
+from redfirst.evaluators.span import LogRecord, Span
+from redfirst.evaluators.trajectory import MISSING, Effect, RunEvent, StateSnapshot
+
+
+class Own:
+    """Spans of scope ``redfirst.instrumentation``."""
+
+    name = "redfirst"
+
+    def claims(self, span: Span) -> bool:
+        return span.scope == semconv.SCOPE
+
+    def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:
+        attributes = span.attributes
+        kind = _kind(attributes)
+        facts = replace(
+            read_genai(span, logs, dialect=self.name, kind=kind), states=_states(span), events=_events(span)
+        )
+        cut = _cut(attributes)
+        if cut:
+            facts = replace(facts, notes=tuple(f"{key} was cut when it was recorded" for key in sorted(cut)))
+            attributes = {key: value for key, value in attributes.items() if key not in cut}
+        if kind is Kind.TOOL:
+            return _tool(facts, attributes)
+        if kind is Kind.MODEL:
+            return _model(facts, attributes)
+        if kind is Kind.AGENT:
+            return _agent(facts, attributes)
+        if kind is Kind.HANDOFF:
+            return replace(facts, name=facts.name or text(attributes.get(semconv.OUTPUT_VALUE)))
+        return facts
+
+
+def _kind(attributes: Attributes) -> Kind:
+    operation = attributes.get(semconv.OPERATION)
+    if operation == "handoff":
+        return Kind.HANDOFF
+    found = openinference.KINDS.get(str(attributes.get(semconv.OI_KIND)).upper())
+    if found is not None:
+        return found
+    return {"chat": Kind.MODEL, "execute_tool": Kind.TOOL, "invoke_agent": Kind.AGENT}.get(
+        str(operation), Kind.STRUCTURE
+    )
+
+
+def _tool(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
+    said = attributes.get(semconv.TOOL_CALL_ARGUMENTS, attributes.get(semconv.INPUT_VALUE))
+    given = mapping(said)
+    bare = None if given is not None else arguments_of(said).bare
+    recorded = attributes.get(semconv.TOOL_CALL_RESULT, attributes.get(semconv.OUTPUT_VALUE, MISSING))
+    effect = attributes.get(semconv.TOOL_EFFECT)
+    idempotent = attributes.get(semconv.TOOL_IDEMPOTENT)
+    return replace(
+        facts,
+        name=first_text(attributes.get(semconv.TOOL_NAME), attributes.get(semconv.OI_TOOL_NAME)),
+        arguments=given,
+        bare_arguments=bare,
+        result=MISSING if recorded is MISSING else unpacked(recorded),
+        effect=Effect(effect) if effect in tuple(Effect) else None,
+        idempotent=idempotent if isinstance(idempotent, bool) else None,
+        poll=attributes.get(semconv.TOOL_POLL) is True,
+        schema=mapping(attributes.get(semconv.OI_TOOL_PARAMETERS)),
+    )
+
+
+def _model(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
+    twin = openinference.read_model(attributes)
+    filled = {
+        key: twin[key]
+        for key in ("input", "output", "finish", "model", "tools")
+        if getattr(facts, key) is None and twin[key] is not None
+    }
+    tokens = facts.tokens if facts.tokens.input is not None or facts.tokens.output is not None else twin["tokens"]
+    recorded = attributes.get(semconv.OUTPUT_VALUE, MISSING)
+    return replace(
+        facts,
+        **filled,  # type: ignore[arg-type]  # the names above are fields of the same types
+        tokens=tokens,
+        raw_output=MISSING if recorded is MISSING else unpacked(recorded),
+    )
+
+
+def _agent(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
+    asked = _spoken(attributes, semconv.INPUT_VALUE, semconv.INPUT_MIME_TYPE, "user")
+    said = _spoken(attributes, semconv.OUTPUT_VALUE, semconv.OUTPUT_MIME_TYPE, "assistant")
+    return replace(
+        facts,
+        name=first_text(attributes.get(semconv.AGENT_NAME), attributes.get(semconv.OI_AGENT_NAME)),
+        request=facts.request or asked,
+        answer=facts.answer or said,
+        says_why=True,
+        step_cap=number(attributes.get(semconv.STEP_CAP)),
+        stop_reason=text(attributes.get(semconv.STOP_REASON)),
+        stop_cap=number(attributes.get(semconv.STOP_CAP)),
+    )
+
+
+def _spoken(attributes: Attributes, key: str, mime_key: str, role: str) -> str | None:
+    """What was asked of the agent or what it returned; a value that is neither text nor messages stays JSON."""
+    value = text(attributes.get(key))
+    if value is None or attributes.get(mime_key) == semconv.TEXT_MIME:
+        return value
+    messages = messages_of(value)
+    if messages is not None and any(message.role == role for message in messages):
+        return last_text(messages, role)
+    found = unpacked(value)
+    return found if isinstance(found, str) else None if found is None else value
+
+
+def _cut(attributes: Attributes) -> frozenset[str]:
+    """The attributes whose values were cut: what is left of them is not what was said."""
+    notes = listed(attributes.get(semconv.TRUNCATED)) or []
+    return frozenset(str(note.get("attribute")) for note in notes if isinstance(note, Mapping))
+
+
+def _states(span: Span) -> tuple[StateSnapshot, ...]:
+    return tuple(
+        StateSnapshot(time_ns=event.time_ns, state=state, span_id=span.span_id)
+        for event in span.events
+        if event.name == semconv.STATE_EVENT and (state := mapping(event.attributes.get(semconv.STATE_VALUE))) is not None
+    )
+
+
+def _events(span: Span) -> tuple[RunEvent, ...]:
+    return tuple(
+        RunEvent(
+            name=str(event.attributes.get(semconv.RUN_EVENT_NAME, "")),
+            time_ns=event.time_ns,
+            attributes=mapping(plain(unpacked(event.attributes.get(semconv.RUN_EVENT_ATTRIBUTES)))) or {},
+            span_id=span.span_id,
+        )
+        for event in span.events
+        if event.name == semconv.RUN_EVENT
+    )

@@ -1,0 +1,142 @@
+"""What the model asked for and what was executed, joined call by call."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from redfirst.evaluators.canonical import canonical_text, same
+from redfirst.evaluators.structure import Key, Node, Tree
+from redfirst.evaluators.trajectory import RequestedCall
+
+_FOREVER = 2**64
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call a model asked for."""
+
+    turn: int
+    order: int
+    call: RequestedCall
+    model: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The pairs, and what found no partner."""
+
+    pairs: tuple[tuple[Asked, Node], ...] = ()
+    unanswered: tuple[Asked, ...] = ()
+    unasked: tuple[Node, ...] = ()
+
+
+class _Desk:
+    """Who is still without a partner while the rules are applied one after the other."""
+
+    def __init__(self, asked: Sequence[Asked], nodes: Sequence[Node]) -> None:
+        self.asked = list(asked)
+        self.nodes = sorted(nodes, key=_start)
+        self.starts = [node.span.start_ns for node in self.nodes]
+        self.taken: set[Key] = set()
+        self.pairs: list[tuple[Asked, Node]] = []
+
+    def free(self, window: tuple[int, int] = (0, _FOREVER)) -> Iterator[Node]:
+        """Executions without a request that began in the window, in order."""
+        for n in range(bisect_left(self.starts, window[0]), bisect_left(self.starts, window[1])):
+            if self.nodes[n].key not in self.taken:
+                yield self.nodes[n]
+
+    def apply(self, fits: Callable[[RequestedCall, Node], bool], window: Callable[[Asked], tuple[int, int]]) -> None:
+        """Pair every request with the first execution in its window that fits it."""
+        left: list[Asked] = []
+        for asked in self.asked:
+            node = next((node for node in self.free(window(asked)) if fits(asked.call, node)), None)
+            if node is None:
+                left.append(asked)
+            else:
+                self.pairs.append((asked, node))
+                self.taken.add(node.key)
+        self.asked = left
+
+
+def join(tree: Tree, models: Sequence[Node], asked: Sequence[Asked], nodes: Sequence[Node]) -> Joined:
+    """Pair requests with executions: by call id; by name and equal arguments; by name and contained
+    arguments, since code may add a key; by name in order within the turn."""
+    desk = _Desk(asked, nodes)
+    windows = _windows(tree, models, asked)
+    desk.apply(_identified, lambda _: (0, _FOREVER))
+    for rule in (_equal, _contained, _bare, _named):
+        desk.apply(rule, lambda item: windows[item.turn])
+    for rule in (_equal, _contained, _bare):
+        desk.apply(rule, lambda item: (item.model.span.start_ns, _FOREVER))
+    retries = _retries(desk)
+    again = {node.key for _, node in retries}
+    unasked = tuple(node for node in desk.free() if node.key not in again)
+    return Joined((*desk.pairs, *retries), tuple(desk.asked), unasked)
+
+
+def _retries(desk: _Desk) -> list[tuple[Asked, Node]]:
+    """Further attempts of a call that already has its first: the same id, executed again."""
+    by_id = {asked.call.call_id: asked for asked, _ in desk.pairs if asked.call.call_id is not None}
+    return [(by_id[node.facts.call_id], node) for node in desk.free() if node.facts.call_id in by_id]
+
+
+def _identified(call: RequestedCall, node: Node) -> bool:
+    return call.call_id is not None and call.call_id == node.facts.call_id
+
+
+def _start(node: Node) -> tuple[int, str]:
+    return node.span.start_ns, node.span.span_id
+
+
+def _named(call: RequestedCall, node: Node) -> bool:
+    """Frameworks show the model a name in another spelling: ``Delegate work`` and ``delegate_work``."""
+    return node.facts.name is not None and spelled(call.name) == spelled(node.facts.name)
+
+
+def spelled(name: str) -> str:
+    """The name without case and separators."""
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def _equal(call: RequestedCall, node: Node) -> bool:
+    given, done = call.arguments, node.facts.arguments
+    return _named(call, node) and given is not None and done is not None and same(given, done)
+
+
+def _contained(call: RequestedCall, node: Node) -> bool:
+    given, done = call.arguments, node.facts.arguments
+    if not _named(call, node) or given is None or done is None:
+        return False
+    return all(key in done and same(value, done[key]) for key, value in given.items())
+
+
+def _bare(call: RequestedCall, node: Node) -> bool:
+    """Values recorded without names are those of the request, in any order."""
+    given, done = call.arguments, node.facts.bare_arguments
+    if not _named(call, node) or given is None or done is None:
+        return False
+    return sorted(map(canonical_text, given.values())) == sorted(map(canonical_text, done))
+
+
+def _windows(tree: Tree, models: Sequence[Node], asked: Iterable[Asked]) -> Mapping[int, tuple[int, int]]:
+    """When the calls of each turn may begin: until the same agent asks its model again."""
+    starts: dict[Key | None, list[int]] = {}
+    for node in models:
+        starts.setdefault(_agent_key(tree, node), []).append(node.span.start_ns)
+    windows: dict[int, tuple[int, int]] = {}
+    for item in asked:
+        if item.turn not in windows:
+            span = item.model.span
+            mine = sorted(starts.get(_agent_key(tree, item.model), ()))
+            after = bisect_right(mine, max(span.start_ns, span.end_ns))
+            windows[item.turn] = (span.start_ns, mine[after] if after < len(mine) else _FOREVER)
+    return windows
+
+
+def _agent_key(tree: Tree, node: Node) -> Key | None:
+    agent = tree.agent(node)
+    return agent.key if agent else None
+

@@ -1,0 +1,81 @@
+"""Logical calls: attempts that differ only because the wire failed are one call.
+
+An attempt retries an earlier one when it has the same agent, tool and intent, began after it ended, and
+the earlier one ended in ``infra_error``. Trying a write again may do it twice, so a write is a retry only
+when the tool is idempotent or both attempts carry the same idempotency key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from redfirst.evaluators.canonical import INTENT, canonical_text, digest, same
+from redfirst.evaluators.trajectory import CallStatus, Effect, ToolCall, precedes
+
+_SHORT = 80
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalCall:
+    """One call as the agent meant it: the attempts of it, first to last."""
+
+    attempts: tuple[ToolCall, ...]
+    intent: str | None
+    """Digest of the arguments without volatile keys and nulls; ``None`` when they were not recorded."""
+
+    @property
+    def first(self) -> ToolCall:
+        """The attempt that began it."""
+        return self.attempts[0]
+
+    @property
+    def last(self) -> ToolCall:
+        """The attempt whose answer the agent went on with."""
+        return self.attempts[-1]
+
+
+def logical_calls(calls: Iterable[ToolCall], *, undeclared_is_retry: bool = True) -> list[LogicalCall]:
+    """The calls that ran, with retries joined to what they retry.
+
+    A tool that declares neither effect nor idempotence may be a write; ``undeclared_is_retry`` says
+    how such attempts are read.
+    """
+    found: list[list[ToolCall]] = []
+    intents: list[str | None] = []
+    latest: dict[tuple[str | None, str, str], int] = {}
+    for call in calls:
+        if not call.ran:
+            continue
+        intent = None if call.arguments is None else digest(call.arguments, INTENT)
+        if intent is not None:
+            key = (call.agent, call.name, intent)
+            position = latest.get(key)
+            if position is not None and _retries(found[position][-1], call, undeclared_is_retry):
+                found[position].append(call)
+                continue
+            latest[key] = len(found)
+        found.append([call])
+        intents.append(intent)
+    return [LogicalCall(tuple(attempts), intent) for attempts, intent in zip(found, intents, strict=True)]
+
+
+def short_arguments(call: ToolCall) -> str:
+    """The arguments as they stand in a subject: the same in every run, and short."""
+    text = canonical_text(call.arguments, INTENT)
+    if len(text) <= _SHORT:
+        return text
+    return f"{text[: _SHORT - 20]}… {digest(call.arguments, INTENT)[:12]}"
+
+
+def _retries(earlier: ToolCall, later: ToolCall, undeclared_is_retry: bool) -> bool:
+    if earlier.status is not CallStatus.INFRA_ERROR or not precedes(earlier, later, order="executed"):
+        return False
+    if later.idempotent or later.effect is Effect.READ or _same_key(earlier, later):
+        return True
+    return undeclared_is_retry and later.effect is None and later.idempotent is None
+
+
+def _same_key(earlier: ToolCall, later: ToolCall) -> bool:
+    before, after = ((call.arguments or {}).get("idempotency_key") for call in (earlier, later))
+    return before is not None and same(before, after)

@@ -1,0 +1,102 @@
+"""A tool may be called so many times, in all or for each value: one refund per order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from redfirst.evaluators.canonical import canonical_text
+from redfirst.evaluators.kleene import Truth
+from redfirst.evaluators.logical import logical_calls
+from redfirst.evaluators.rule_kinds.calls import CallPattern, in_time
+from redfirst.evaluators.rule_kinds.conclude import OnMissing, Tally, at
+from redfirst.evaluators.rule_kinds.keys import Key, Same, bound
+from redfirst.evaluators.trajectory import ToolCall, Trajectory
+from redfirst.evaluators.verdict import Finding, Verdict
+
+VERSION = 1
+
+
+@dataclass(slots=True)
+class _Count:
+    """The calls of one key: surely counted, and perhaps."""
+
+    key: Key
+    sure: list[ToolCall]
+    perhaps: list[ToolCall]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxCalls:
+    """At most ``limit`` logical calls, for each value of ``same`` where it is given.
+
+    An attempt after an infrastructure fault that may have been a second write (the tool declares
+    neither effect nor idempotence) is counted only perhaps: over the limit with it is unknown.
+    ``of`` is (keys within the limit, keys).
+    """
+
+    call: CallPattern
+    limit: int
+    same: Same
+    attempts: bool = False
+    order: str = "decided"
+    missing: OnMissing = None
+
+    def __call__(self, run: Trajectory) -> Verdict:
+        """Judges the run; the completing event is the first call over the limit."""
+        tally = Tally(self.missing)
+        for count in self._counts(run):
+            if len(count.sure) > self.limit:
+                tally.violations.append(self._over(count, count.sure, ""))
+            elif len(count.sure) + len(count.perhaps) > self.limit:
+                calls = in_time([*count.sure, *count.perhaps])
+                tally.unknown.append(self._over(count, calls, "; whether each of them counts cannot be told"))
+            else:
+                tally.good += 1
+        return tally.verdict(
+            nothing=f"no call of {self.call} that this rule speaks of",
+            good=f"{self.call} stayed within {self.limit} call(s)"
+            + (" for each key" if self.same.pairs else ""),
+        )
+
+    def _counts(self, run: Trajectory) -> list[_Count]:
+        counts: dict[str, _Count] = {}
+        unbound: list[ToolCall] = []
+        for call, truth in self._counted(run):
+            key = self.same.of_call(call, run)
+            if not bound(key):
+                unbound.append(call)
+                continue
+            count = counts.setdefault(canonical_text(key), _Count(key, [], []))
+            (count.sure if truth else count.perhaps).append(call)
+        if unbound and not counts:
+            nowhere = self.same.of_call(unbound[0], run)
+            return [_Count(nowhere, [], unbound)]
+        for count in counts.values():
+            count.perhaps.extend(unbound)
+        return list(counts.values())
+
+    def _counted(self, run: Trajectory) -> Iterator[tuple[ToolCall, Truth]]:
+        calls = in_time(run.calls_to(*self.call.tools))
+        if self.attempts:
+            firsts, cautious = calls, calls
+        else:
+            firsts = [logical.first for logical in logical_calls(calls)]
+            cautious = [logical.first for logical in logical_calls(calls, undeclared_is_retry=False)]
+        sure = {id(call) for call in firsts}
+        for call in cautious:
+            truth = self.call.matches(call, run, self.order)
+            if truth is not False:
+                yield call, truth if id(call) in sure else None
+
+    def _over(self, count: _Count, calls: list[ToolCall], end: str) -> Finding:
+        tools = ",".join(self.call.tools)
+        return Finding(
+            subject=self.same.subject(tools, count.key),
+            because=f"{self.call} was called {len(calls)} times{self.same.for_each(count.key)};"
+            f" at most {self.limit} allowed{end}",
+            evidence=(
+                at(calls[self.limit], f"call {self.limit + 1} of {len(calls)}"),
+                *(at(call) for call in calls[: self.limit][-1:]),
+            ),
+        )

@@ -1,0 +1,140 @@
+"""A call needs an earlier success of another: ``verify_identity`` before ``cancel_order``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redfirst.evaluators.assignment import assign
+from redfirst.evaluators.kleene import Truth, all_of, any_of
+from redfirst.evaluators.rule_kinds.calls import CallPattern, before, in_time
+from redfirst.evaluators.rule_kinds.conclude import OnMissing, Tally, at
+from redfirst.evaluators.rule_kinds.keys import Key, Same, describe, equal_keys, show
+from redfirst.evaluators.trajectory import Completeness, ToolCall, Trajectory
+from redfirst.evaluators.verdict import Evidence, Finding, Verdict
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequireBefore:
+    """Every ``call`` comes after a ``needs`` of the same values; with ``once``, after one of its own."""
+
+    call: CallPattern
+    needs: CallPattern
+    same: Same
+    once: bool = False
+    order: str = "decided"
+    missing: OnMissing = None
+
+    def __call__(self, run: Trajectory) -> Verdict:
+        """Judges the run; the completing event of a violation is the call that came without its need."""
+        tally = Tally(self.missing)
+        triggers = [
+            (call, applies)
+            for call in in_time(run.calls_to(*self.call.tools))
+            if (applies := self.call.matches(call, run, self.order)) is not False
+        ]
+        keys = [self.same.of_call(call, run) for call, _ in triggers]
+        witnesses = in_time(run.calls_to(*self.needs.tools))
+        table = [
+            [self._meets(witness, call, key, run) for witness in witnesses]
+            for (call, _), key in zip(triggers, keys, strict=True)
+        ]
+        met = self._met(table, [applies for _, applies in triggers])
+        if run.completeness is Completeness.INCOMPLETE:
+            met = [None if one is False else one for one in met]
+        for (call, applies), key, one, row in zip(triggers, keys, met, table, strict=True):
+            if one is True:
+                tally.good += 1
+            elif one is False and applies is True:
+                tally.violations.append(self._violation(call, key, witnesses, row, run))
+            else:
+                tally.unknown.append(self._unknown(call, key, applies, run))
+        return tally.verdict(
+            nothing=f"no call of {self.call} that this rule speaks of",
+            good=f"{tally.good} call(s) of {self.call}, each after {self.needs}",
+        )
+
+    def _meets(self, witness: ToolCall, call: ToolCall, key: Key, run: Trajectory) -> Truth:
+        if witness is call:
+            return False
+        return all_of(
+            (
+                before(witness, call, self.order),
+                self.needs.matches(witness, run, self.order),
+                equal_keys(self.same.of_other(witness, run), key),
+            )
+        )
+
+    def _met(self, table: Sequence[Sequence[Truth]], applies: Sequence[Truth]) -> list[Truth]:
+        """For each call whether its need is met; with ``once`` a witness serves one call only."""
+        if not self.once:
+            return [any_of(row) for row in table]
+        certainly = assign([[place for place, truth in enumerate(row) if truth is True] for row in table])
+        possibly = assign(
+            [
+                [place for place, truth in enumerate(row) if truth is not False]
+                if applies[task] is True
+                else []
+                for task, row in enumerate(table)
+            ]
+        )
+        return [
+            True if task in certainly else None if task in possibly or applies[task] is None else False
+            for task in range(len(table))
+        ]
+
+    def _violation(
+        self, call: ToolCall, key: Key, witnesses: Sequence[ToolCall], row: Sequence[Truth], run: Trajectory
+    ) -> Finding:
+        nearest = self._nearest(call, key, witnesses, row, run)
+        happened = "ran" if call.ran else f"was asked for ({call.status.value})"
+        own = " of its own" if self.once and any(row) else ""
+        return Finding(
+            subject=self.same.subject(call.name, key),
+            because=f"{describe(call)} {happened} without an earlier {self.needs}{own}"
+            f"{self.same.of_the_same(key)}" + (f"; {nearest.note}" if nearest else ""),
+            evidence=(at(call), nearest) if nearest else (at(call),),
+        )
+
+    def _unknown(self, call: ToolCall, key: Key, applies: Truth, run: Trajectory) -> Finding:
+        if applies is None:
+            why = f"whether {describe(call)} is a call this rule speaks of ({self.call.where}) cannot be told"
+        elif run.completeness is Completeness.INCOMPLETE:
+            why = f"{describe(call)}: the trace is incomplete and may lack an earlier {self.needs}"
+        else:
+            why = (
+                f"{describe(call)}: whether {self.needs} came first{self.same.of_the_same(key)}"
+                " cannot be told from what was recorded"
+            )
+        return Finding(subject=self.same.subject(call.name, key), because=why, evidence=(at(call),))
+
+    def _nearest(
+        self, call: ToolCall, key: Key, witnesses: Sequence[ToolCall], row: Sequence[Truth], run: Trajectory
+    ) -> Evidence | None:
+        """The call that came closest to meeting the need, and what was wrong with it."""
+        best: tuple[int, Evidence] | None = None
+        for witness, truth in zip(witnesses, row, strict=True):
+            if witness is call:
+                continue
+            faults = self._faults(witness, call, key, run)
+            if truth is True:
+                faults = ["already served another call"]
+            if best is None or len(faults) <= best[0]:
+                best = len(faults), at(witness, f"{witness.name} {faults[0]}")
+        return best[1] if best else None
+
+    def _faults(self, witness: ToolCall, call: ToolCall, key: Key, run: Trajectory) -> list[str]:
+        faults = []
+        own_key = self.same.of_other(witness, run)
+        if equal_keys(own_key, key) is not True:
+            faults.append(f"was called for {', '.join(show(value) for value in own_key)}")
+        if self.needs.status_fits(witness) is not True:
+            faults.append(f"ended with {witness.status.value}")
+        elif self.needs.matches(witness, run, self.order) is not True:
+            faults.append(f"was called, but not with {self.needs.where}")
+        if before(witness, call, self.order) is not True:
+            later = before(call, witness, self.order) is True
+            faults.append("came only afterwards" if later else "was called at the same time")
+        return faults

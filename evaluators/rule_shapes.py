@@ -1,0 +1,259 @@
+"""The shape of a rules file and of a check's declaration. What these accept, ``declared`` can build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from redfirst.evaluators.conditions import parse_condition, parse_where
+from redfirst.evaluators.paths import call_path
+from redfirst.evaluators.state import required_path
+from redfirst.evaluators.state_diff import ANY_ONE, parse_pattern
+from redfirst.evaluators.strict_yaml import nearest
+
+SCHEMA = "redfirst.rules/1"
+
+SeverityName = Literal["info", "note", "flag", "page"]
+StatusName = Literal["ok", "tool_error", "infra_error", "denied", "not_executed", "unknown"]
+Name = Annotated[str, Field(min_length=1)]
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$")]
+
+
+class Shape(BaseModel):
+    """A mapping with known keys; an unknown one is answered with the nearest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: object) -> object:
+        if isinstance(data, Mapping):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            for key in data:
+                if key not in known:
+                    raise PydanticCustomError(
+                        "unknown_key", "unknown key {key}; {hint}", {"key": key, "hint": nearest(key, known)}
+                    )
+        return data
+
+
+def _checked_where(data: object) -> object:
+    parse_where(data, call_path)
+    return data
+
+
+def _checked_condition(data: object) -> object:
+    parse_condition(data)
+    return data
+
+
+def _checked_path(data: object) -> object:
+    if isinstance(data, str):
+        call_path(data)
+    return data
+
+
+def _checked_required_path(data: object) -> object:
+    if isinstance(data, str):
+        required_path(data)
+    return data
+
+
+def _checked_pattern(data: object) -> object:
+    if isinstance(data, str):
+        parse_pattern(data)
+    return data
+
+
+def _listed(data: object) -> object:
+    return [data] if isinstance(data, str) else data
+
+
+def _as_pattern(data: object) -> object:
+    return {"tool": data} if isinstance(data, str | list) else data
+
+
+def _as_pair(data: object) -> object:
+    return [data, data] if isinstance(data, str) else data
+
+
+Wheres = Annotated[dict[str, Any], BeforeValidator(_checked_where)]
+ConditionData = Annotated[Any, BeforeValidator(_checked_condition)]
+CallPath = Annotated[str, BeforeValidator(_checked_path)]
+Pair = Annotated[list[CallPath], Field(min_length=2, max_length=2), BeforeValidator(_as_pair)]
+
+
+class CallShape(Shape):
+    """Calls to a tool, or to any of several."""
+
+    tool: Annotated[list[Name], Field(min_length=1), BeforeValidator(_listed)]
+    where: Wheres = {}
+    status: Annotated[list[StatusName], Field(min_length=1), BeforeValidator(_listed)] | None = None
+
+
+Calls = Annotated[CallShape, BeforeValidator(_as_pattern)]
+
+
+class RuleShape(Shape):
+    """What every rule has."""
+
+    id: Id
+    severity: SeverityName = "flag"
+    missing: Literal["failed", "ignore"] | None = None
+    order: Literal["decided", "executed"] = "decided"
+    attempts: bool = False
+    same: list[Pair] = []
+
+
+class RequireBeforeShape(RuleShape):
+    """``kind: require_before``."""
+
+    kind: Literal["require_before"]
+    call: Calls
+    needs: Calls
+    once: bool = False
+
+
+class ForbidShape(RuleShape):
+    """``kind: forbid``."""
+
+    kind: Literal["forbid"]
+    call: Calls
+    after: Calls | None = None
+
+
+class MaxCallsShape(RuleShape):
+    """``kind: max_calls``."""
+
+    kind: Literal["max_calls"]
+    call: Calls
+    limit: Annotated[int, Field(ge=0, alias="max")]
+
+
+Rule = Annotated[RequireBeforeShape | ForbidShape | MaxCallsShape, Field(discriminator="kind")]
+
+
+class WhenShape(Shape):
+    """The runs a task speaks of."""
+
+    request: ConditionData = None
+    agent: ConditionData = None
+
+    @model_validator(mode="after")
+    def _something(self) -> WhenShape:
+        if not self.model_fields_set:
+            raise PydanticCustomError("empty_when", "when is empty; test the request or the agent")
+        return self
+
+
+class RequiredShape(Shape):
+    """One place of the state and what must stand there at the end."""
+
+    path: Annotated[str, BeforeValidator(_checked_required_path)]
+    equals: Any = None
+    must: ConditionData = None
+
+    @model_validator(mode="after")
+    def _one(self) -> RequiredShape:
+        if len(self.model_fields_set & {"equals", "must"}) != 1:
+            raise PydanticCustomError("one_of", "give either equals (a value) or must (a condition)")
+        return self
+
+
+class AllowedShape(Shape):
+    """Changes that may happen."""
+
+    path: Annotated[str, BeforeValidator(_checked_pattern)]
+    mentioned: bool = False
+    to: Any = None
+
+    @model_validator(mode="after")
+    def _meant(self) -> AllowedShape:
+        if "to" in self.model_fields_set and self.to is None:
+            raise PydanticCustomError("no_value", "to allows no value; write [null] to allow null")
+        if self.mentioned and ANY_ONE not in parse_pattern(self.path):
+            raise PydanticCustomError(
+                "no_star", "mentioned speaks of the key under the first *, and the path has none"
+            )
+        return self
+
+
+class TopStateShape(Shape):
+    """What any run may change."""
+
+    allowed: list[AllowedShape] = []
+    collateral: Literal["fail", "ignore"] = "fail"
+
+
+class StateShape(TopStateShape):
+    """What the runs of a task must and may change."""
+
+    required: list[RequiredShape] = []
+
+
+class TaskShape(Shape):
+    """What is asked of the runs that ``when`` picks."""
+
+    id: Id
+    when: WhenShape
+    severity: SeverityName = "flag"
+    required_calls: Annotated[list[Calls], Field(min_length=1)] | None = None
+    state: StateShape | None = None
+
+
+class RecallShape(Shape):
+    """``kind: recall``, as a declaration carries it."""
+
+    kind: Literal["recall"]
+    id: Id
+    severity: SeverityName = "flag"
+    when: WhenShape | None = None
+    required_calls: Annotated[list[Calls], Field(min_length=1)]
+
+
+class StateRequiredShape(Shape):
+    """``kind: state.required``, as a declaration carries it."""
+
+    kind: Literal["state.required"]
+    id: Id
+    severity: SeverityName = "flag"
+    when: WhenShape | None = None
+    required: Annotated[list[RequiredShape], Field(min_length=1)]
+
+
+class ScopeShape(StateShape):
+    """One part of ``kind: state.collateral``."""
+
+    when: WhenShape | None = None
+
+
+class StateCollateralShape(Shape):
+    """``kind: state.collateral``, as a declaration carries it."""
+
+    kind: Literal["state.collateral"]
+    id: Id
+    severity: SeverityName = "flag"
+    scopes: Annotated[list[ScopeShape], Field(min_length=1)]
+
+
+Declaration = Annotated[
+    RequireBeforeShape
+    | ForbidShape
+    | MaxCallsShape
+    | RecallShape
+    | StateRequiredShape
+    | StateCollateralShape,
+    Field(discriminator="kind"),
+]
+
+
+class RulesFile(Shape):
+    """A whole rules file."""
+
+    schema_name: Annotated[Literal["redfirst.rules/1"], Field(alias="schema")]
+    rules: list[Rule] = []
+    tasks: list[TaskShape] = []
+    state: TopStateShape | None = None

@@ -1,0 +1,99 @@
+"""The rules file: YAML in, checks out, with a file name and a line in every complaint.
+
+Every check is built from a declaration (``Check.spec``), so that a scenario can carry a rule and judge by
+exactly the same one. The ids of a task's checks name the task: ``recall:TASK``, ``state.required:TASK``.
+What tasks and the top-level ``state`` allow is one check, ``state.collateral``, because a run may be of two
+tasks at once and each change need only be allowed by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from pydantic import ValidationError
+
+from redfirst.evaluators.check import Check, Spec
+from redfirst.evaluators.declared import declared_check, first_problem
+from redfirst.evaluators.rule_shapes import RulesFile
+from redfirst.evaluators.strict_yaml import Document, read
+
+RESERVED = frozenset(
+    {
+        *("repeats", "termination", "tool_errors", "arguments", "unverified_claim", "recovery", "recall"),
+        *("precision", "tool_selection", "argument_validity", "efficiency", "policy", "state", "budget"),
+        *("outcome", "judge", "state.required", "state.collateral"),
+    }
+)
+"""Names of checks that are no rules of a file."""
+
+
+def load_rules(text: str, source: str) -> tuple[Check, ...]:
+    """The checks of a rules file, in its order; ``source`` is the name that complaints give it.
+
+    Raises:
+        ConfigurationError: the file is wrong; the message has its name, a line and what to do.
+    """
+    document = read(text, source)
+    if not isinstance(document.data, Mapping):
+        raise document.fault((), "a rules file is a mapping; begin with schema: redfirst.rules/1")
+    try:
+        RulesFile.model_validate(document.data)
+    except ValidationError as error:
+        where, what = first_problem(error)
+        raise document.fault(where, what) from error
+    data = cast("dict[str, object]", document.data)
+    _refuse_taken_ids(document, data)
+    return tuple(declared_check(spec) for spec in _specs(data))
+
+
+def _items(data: Mapping[str, object], name: str) -> list[dict[str, object]]:
+    return cast("list[dict[str, object]]", data.get(name, []))
+
+
+def _refuse_taken_ids(document: Document, data: Mapping[str, object]) -> None:
+    for section in ("rules", "tasks"):
+        first: dict[object, int] = {}
+        for place, item in enumerate(_items(data, section)):
+            where, name = (section, place, "id"), item["id"]
+            if section == "rules" and (name in RESERVED or ":" in str(name)):
+                raise document.fault(
+                    where, f"the id {name!r} is taken by a check of redfirst; choose another"
+                )
+            if name in first:
+                raise document.fault(
+                    where, f"the id {name!r} stands on line {first[name]} already; choose another"
+                )
+            first[name] = document.line_of(where)
+
+
+def _specs(data: Mapping[str, object]) -> list[Spec]:
+    specs: list[Spec] = list(_items(data, "rules"))
+    scopes: list[dict[str, object]] = []
+    if isinstance(top := data.get("state"), Mapping):
+        scopes.append(dict(top))
+    for task in _items(data, "tasks"):
+        common = {"when": task["when"], "severity": task.get("severity", "flag")}
+        if task.get("required_calls") is not None:
+            specs.append(
+                {
+                    "kind": "recall",
+                    "id": f"recall:{task['id']}",
+                    **common,
+                    "required_calls": task["required_calls"],
+                }
+            )
+        if isinstance(state := task.get("state"), Mapping):
+            if state.get("required"):
+                specs.append(
+                    {
+                        "kind": "state.required",
+                        "id": f"state.required:{task['id']}",
+                        **common,
+                        "required": state["required"],
+                    }
+                )
+            scopes.append({"when": task["when"], **state})
+    if scopes:
+        specs.append({"kind": "state.collateral", "id": "state.collateral", "scopes": scopes})
+    return specs

@@ -1,0 +1,208 @@
+"""The tree of a run's spans, and the calls in it: each once, however many instrumentors recorded it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from redfirst.evaluators.canonical import same
+from redfirst.evaluators.dialects.facts import Kind, SpanFacts
+from redfirst.evaluators.span import Span
+from redfirst.evaluators.trajectory import MISSING, Tokens
+
+Key = tuple[str, str]
+"""Trace id and span id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One span and what it says."""
+
+    span: Span
+    facts: SpanFacts
+
+    @property
+    def key(self) -> Key:
+        return self.span.trace_id, self.span.span_id
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """All spans of a run, in order of their start."""
+
+    nodes: Mapping[Key, Node]
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node]) -> Tree:
+        """The tree; ``nodes`` in any order."""
+        ordered = sorted(nodes, key=lambda node: (node.span.start_ns, node.span.span_id, node.span.trace_id))
+        return cls({node.key: node for node in ordered})
+
+    def ancestors(self, node: Node) -> Iterator[Node]:
+        """From the parent upwards; ends at an absent parent, and at a parent seen before."""
+        seen = {node.key}
+        while node.span.parent_id is not None:
+            above = self.nodes.get((node.span.trace_id, node.span.parent_id))
+            if above is None or above.key in seen:
+                return
+            seen.add(above.key)
+            yield above
+            node = above
+
+    def depth(self, node: Node) -> int:
+        """How many ancestors are there."""
+        return sum(1 for _ in self.ancestors(node))
+
+    def nearest(self, node: Node, *kinds: Kind) -> Node | None:
+        """The closest ancestor of one of these kinds."""
+        return next((above for above in self.ancestors(node) if above.facts.kind in kinds), None)
+
+    def host(self, node: Node) -> Node | None:
+        """The ancestor of the same kind with nothing but structure between."""
+        for above in self.ancestors(node):
+            if above.facts.kind is node.facts.kind:
+                return above
+            if above.facts.kind is not Kind.STRUCTURE:
+                return None
+        return None
+
+    def agent(self, node: Node) -> Node | None:
+        """The agent that contains it."""
+        return self.nearest(node, Kind.AGENT)
+
+    def of_kind(self, kind: Kind) -> list[Node]:
+        """All nodes of that kind, in order."""
+        return [node for node in self.nodes.values() if node.facts.kind is kind]
+
+    def tops(self) -> list[Node]:
+        """Nodes whose parent is not here."""
+        return [node for node in self.nodes.values() if next(self.ancestors(node), None) is None]
+
+
+_Merge = Callable[[Node, Node], Node | None]
+_Identity = Callable[[SpanFacts], str | None]
+
+
+def model_nodes(tree: Tree) -> list[Node]:
+    """Each call of a model once.
+
+    Of nested model spans the inner one is the call and is completed from the outer one; an outer span
+    around several calls is their frame. A span that says nothing beside others that do is preparation.
+    """
+    mine = tree.of_kind(Kind.MODEL)
+    if any(node.facts.says_something for node in mine):
+        mine = [node for node in mine if node.facts.says_something]
+    kept = {node.key for node in mine}
+    merged = _innermost(tree, mine, kept, _merge_models)
+    return _siblings(tree, merged, lambda facts: facts.response_id, _merge_models)
+
+
+def tool_nodes(tree: Tree) -> list[Node]:
+    """Each attempt of a tool call once: a client's and a server's span, or two instrumentors', are one."""
+    mine = tree.of_kind(Kind.TOOL)
+    kept = {node.key for node in mine}
+    merged = _innermost(tree, mine, kept, _merge_tools)
+    return _siblings(tree, merged, lambda facts: facts.call_id, _merge_tools)
+
+
+def _innermost(tree: Tree, mine: Sequence[Node], kept: set[Key], merge: _Merge) -> list[Node]:
+    """Fold every node into the same-kind node around it, from the leaves up."""
+    current = {node.key: node for node in mine}
+    inner: dict[Key, list[Key]] = {}
+    for node in mine:
+        host = tree.host(node)
+        while host is not None and host.key not in kept:
+            host = tree.host(host)
+        if host is not None:
+            inner.setdefault(host.key, []).append(node.key)
+    for key in sorted(inner, key=lambda k: -tree.depth(tree.nodes[k])):
+        alike = [k for k in inner[key] if k in current and merge(current[key], current[k]) is not None]
+        if len(alike) == 1:
+            whole = merge(current[key], current.pop(alike[0]))
+            current[key] = whole if whole is not None else current[key]
+        elif len(alike) > 1:
+            del current[key]
+    return sorted(current.values(), key=lambda node: (node.span.start_ns, node.span.span_id))
+
+
+def _siblings(tree: Tree, nodes: Sequence[Node], identity: _Identity, merge: _Merge) -> list[Node]:
+    """Fold nodes that two scopes wrote side by side about one call: same id, overlapping in time."""
+    out: list[Node] = []
+    for node in nodes:
+        mine = identity(node.facts)
+        twin = next(
+            (
+                n
+                for n, other in enumerate(out)
+                if mine is not None
+                and identity(other.facts) == mine
+                and other.span.scope != node.span.scope
+                and other.span.start_ns <= node.span.end_ns
+                and node.span.start_ns <= other.span.end_ns
+                and other.key not in {above.key for above in tree.ancestors(node)}
+                and merge(other, node) is not None
+            ),
+            None,
+        )
+        whole = None if twin is None else merge(out[twin], node)
+        if twin is None or whole is None:
+            out.append(node)
+        else:
+            out[twin] = whole
+    return out
+
+
+def _merge_models(outer: Node, inner: Node) -> Node | None:
+    """One call: numbers from the inner span, errors as the caller saw them, everything else from either."""
+    facts = _filled(inner.facts, outer.facts)
+    tokens = Tokens(
+        **{
+            field.name: getattr(inner.facts.tokens, field.name)
+            if getattr(inner.facts.tokens, field.name) is not None
+            else getattr(outer.facts.tokens, field.name)
+            for field in fields(Tokens)
+        }
+    )
+    output = max((inner.facts.output, outer.facts.output), key=_told)
+    return Node(
+        outer.span,
+        replace(
+            facts,
+            output=output,
+            tokens=tokens,
+            failed=outer.facts.failed,
+            error=outer.facts.error,
+            error_type=outer.facts.error_type,
+            dialect=outer.facts.dialect,
+        ),
+    )
+
+
+def _told(message: object) -> int:
+    content, calls = getattr(message, "content", None), getattr(message, "tool_calls", ())
+    return 0 if message is None else 1 + bool(content) + 2 * len(calls)
+
+
+def _merge_tools(outer: Node, inner: Node) -> Node | None:
+    """One call when names agree and arguments do not differ; otherwise the inner is a call of its own."""
+    one, other = outer.facts, inner.facts
+    if one.name and other.name and one.name != other.name:
+        return None
+    if one.arguments is not None and other.arguments is not None and not same(one.arguments, other.arguments):
+        return None
+    facts = _filled(one, other)
+    if one.result is MISSING and not one.failed and (other.failed or other.result is not MISSING):
+        facts = replace(
+            facts, result=other.result, failed=other.failed, error=other.error, error_type=other.error_type
+        )
+    return Node(outer.span, replace(facts, poll=one.poll or other.poll))
+
+
+def _filled(first: SpanFacts, second: SpanFacts) -> SpanFacts:
+    """The first, with what it does not say taken from the second."""
+    missing = {
+        field.name: getattr(second, field.name)
+        for field in fields(SpanFacts)
+        if getattr(first, field.name) in (None, (), MISSING) and field.name not in ("error", "error_type")
+    }
+    return replace(first, **missing)

@@ -1,0 +1,39 @@
+"""Ask the support agent something: ``python -m bookshop "Where is order A-1001?"``."""
+
+from __future__ import annotations
+
+import argparse
+
+from redfirst.instrumentation import configure, shutdown
+
+from . import variants
+from .agent import make
+from .tasks import DEFECTIVE, HEALTHY, conversations, play
+
+
+def main() -> None:
+    """Answer one request, or play a whole day of conversations."""
+    parser = argparse.ArgumentParser(prog="python -m bookshop", description=__doc__)
+    parser.add_argument(
+        "request", nargs="?", help="what the customer says; without it, a day of conversations"
+    )
+    parser.add_argument(
+        "--variant", choices=[HEALTHY, *DEFECTIVE], default=HEALTHY, help="which agent answers"
+    )
+    parser.add_argument("--seed", type=int, help="of the scripted model")
+    parser.add_argument(
+        "--spans", default="bookshop.jsonl", help="file of spans to append to (default: %(default)s)"
+    )
+    arguments = parser.parse_args()
+    configure("bookshop", file=arguments.spans)
+    if arguments.request is None:
+        for one in conversations(arguments.seed or 0):
+            print(f"{one.task.id:20} {one.variant:20} {play(one)}")
+    else:
+        factory = make if arguments.variant == HEALTHY else getattr(variants, arguments.variant)
+        print(factory(seed=arguments.seed)(arguments.request))
+    shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""What holds for every run: checks answer, do not depend on listing order, and never pass on nothing."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redfirst.evaluators import MISSING, CallStatus, Effect, Outcome, ToolCall, Trajectory, Verdict
+from redfirst.evaluators.check import check_from_spec, default_checks, judge
+from redfirst.evaluators.conditions import parse_condition
+from redfirst.evaluators.rules import load_rules
+from redfirst.evaluators.testing import a_run, call
+
+RULES = load_rules(
+    """
+schema: redfirst.rules/1
+rules:
+  - {id: need, kind: require_before, call: {tool: w, where: {args.x: {ge: 1}}}, needs: {tool: r, where: {result: 1}}, same: [args.x]}
+  - {id: need-once, kind: require_before, call: w, needs: r, once: true, order: executed}
+  - {id: joined, kind: require_before, call: w, needs: r, same: [[args.x, result_of.g.x]]}
+  - {id: never, kind: forbid, call: g}
+  - {id: after, kind: forbid, call: {tool: w, where: {args.x: 1}}, after: g, same: [args.x]}
+  - {id: few, kind: max_calls, call: [w, r], max: 1, same: [args.x]}
+tasks:
+  - id: t
+    when: {request: {matches: please}}
+    required_calls: [r, {tool: w, where: {args.x: 1}}, r]
+    state: {required: [{path: a.b, equals: 1}], allowed: [{path: "a.*", mentioned: true}]}
+state: {allowed: [{path: b.**, to: [1, 2]}]}
+""",
+    "laws.yaml",
+)
+CHECKS = (*default_checks(), *RULES)
+
+values = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["1", "a", '{"x": 1}', 1.5])
+calls = st.builds(
+    call,
+    st.sampled_from(["r", "w", "g"]),
+    args=st.none() | st.dictionaries(st.sampled_from(["x", "y"]), values, max_size=2),
+    result=st.just(MISSING) | values | st.dictionaries(st.sampled_from(["x", "y"]), values, max_size=2),
+    status=st.sampled_from(CallStatus),
+    turn=st.none() | st.integers(0, 3),
+    agent=st.sampled_from([None, "a"]),
+    effect=st.none() | st.sampled_from(Effect),
+    idempotent=st.none() | st.booleans(),
+    poll=st.booleans(),
+)
+states = st.lists(
+    st.dictionaries(
+        st.sampled_from(["a", "b"]), values | st.dictionaries(st.sampled_from("bc"), values), max_size=2
+    ),
+    max_size=3,
+)
+runs = st.builds(
+    lambda made, **how: a_run(*made, **how),
+    st.lists(calls, max_size=7),
+    request=st.sampled_from([None, "please b", "no"]),
+    states=states,
+    stop=st.sampled_from(["completed", "step_cap", "unknown"]),
+    complete=st.booleans(),
+)
+
+
+def told(verdict: Verdict) -> tuple[Any, ...]:
+    """What a verdict says, without the places it points at."""
+    return verdict.check, verdict.outcome, verdict.numerator, verdict.denominator, verdict.signature()
+
+
+@given(runs)
+@settings(max_examples=300)
+def test_every_check_answers_every_run(run: Trajectory) -> None:
+    """No run makes a check raise, a failure has evidence, and a share is a share."""
+    for verdict in judge(run, CHECKS):
+        assert not verdict.because.startswith("evaluator error"), verdict.because
+        assert verdict.because
+        assert "\n" not in verdict.because
+        assert (verdict.outcome is Outcome.FAILED) is bool(verdict.findings)
+        if verdict.denominator is not None:
+            assert verdict.numerator is not None
+            assert 0 <= verdict.numerator <= verdict.denominator != 0
+        for evidence in verdict.evidence:
+            assert evidence.span_id in run.span_ids or evidence.pointer.startswith("/states/")
+
+
+@given(runs, st.randoms(use_true_random=False))
+@settings(max_examples=300)
+def test_listing_order_of_concurrent_calls_decides_nothing(run: Trajectory, random: Any) -> None:
+    """Calls of one turn that began together can be listed in any order."""
+    together = [
+        replace(one, start_ns=1_000 * (one.turn + 1), end_ns=1_000 * (one.turn + 1) + 5)
+        for one in run.tool_calls
+        if one.turn is not None
+    ]
+    ordered = sorted(together, key=lambda one: one.turn or 0)
+    shuffled = sorted(random.sample(ordered, len(ordered)), key=lambda one: one.turn or 0)
+
+    first, second = (
+        replace(run, tool_calls=tuple(replace(one, index=index) for index, one in enumerate(listed)))
+        for listed in (ordered, shuffled)
+    )
+
+    assert [told(v) for v in judge(first, CHECKS)] == [told(v) for v in judge(second, CHECKS)]
+
+
+@given(st.lists(calls, max_size=6))
+def test_nothing_passes_on_nothing(made: list[ToolCall]) -> None:
+    """A rule about calls that were not made is never a pass."""
+    others = [one for one in made if one.name == "r"]
+    verdicts = {v.check: v for v in judge(a_run(*others), CHECKS)}
+
+    assert verdicts["need"].outcome is verdicts["need-once"].outcome is Outcome.NOT_APPLICABLE
+    assert verdicts["after"].outcome is Outcome.NOT_APPLICABLE
+    assert all(v.outcome is not Outcome.PASSED for v in judge(a_run(stop="unknown", request=None), CHECKS))
+
+
+@given(runs)
+def test_forgetting_never_turns_a_failure_into_a_pass(run: Trajectory) -> None:
+    """With every argument and result unread no rule passes that failed before, nor fails that passed before."""
+    blind = replace(
+        run, tool_calls=tuple(replace(one, arguments=None, result=MISSING) for one in run.tool_calls)
+    )
+    turned = {
+        (seen.outcome, unseen.outcome)
+        for seen, unseen in zip(judge(run, RULES), judge(blind, RULES), strict=True)
+        if seen.check not in ("need-once", "never")
+    }
+
+    assert (Outcome.FAILED, Outcome.PASSED) not in turned
+    assert (Outcome.PASSED, Outcome.FAILED) not in turned
+
+
+@given(st.lists(calls, max_size=6), calls)
+def test_one_more_call_never_heals_a_limit(made: list[ToolCall], more: ToolCall) -> None:
+    """What was called too often stays called too often."""
+    few, never = (check_from_spec(c.spec) for c in RULES if c.id in ("few", "never"))
+    for check in (few, never):
+        (verdict,) = judge(a_run(*made), [check])
+        (later,) = judge(a_run(*made, replace(more, turn=None)), [check])
+        if verdict.outcome is Outcome.FAILED:
+            assert later.outcome is Outcome.FAILED
+
+
+@given(st.lists(calls, max_size=5))
+def test_one_more_success_never_breaks_a_need(made: list[ToolCall]) -> None:
+    """An earlier successful call can only help those that need it."""
+    need = next(c for c in RULES if c.id == "need")
+    (verdict,) = judge(a_run(*made), [need])
+    helped = [call("r", args={"x": x}, result=1, at=(1, 2), turn=None) for x in (0, 1, 2)]
+    shifted = [replace(one, turn=None) for one in made]
+    (plain,) = judge(a_run(*shifted), [need])
+    (better,) = judge(a_run(*helped, *shifted), [need])
+
+    assert verdict.outcome in Outcome
+    if plain.outcome is Outcome.PASSED:
+        assert better.outcome is Outcome.PASSED
+
+
+@given(values, values)
+def test_a_condition_and_its_opposite_never_agree(value: object, wanted: object) -> None:
+    """Exactly one of eq and ne holds, or both are unknown."""
+    equal, different = (parse_condition({name: wanted}).holds(value) for name in ("eq", "ne"))
+
+    assert (equal, different) in [(True, False), (False, True), (None, None)]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_a_check_has_no_memory(check: Any) -> None:
+    """The same run gets the same verdict twice."""
+    run = a_run(call("r", x=1, result=1), call("w", x=1), states=[{"a": {}}, {"a": {"b": 1}}])
+
+    assert judge(run, [check]) == judge(run, [check])

@@ -1,0 +1,126 @@
+"""Required calls: all of them, each by a call of its own, and nothing missing that counts as made."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redfirst.evaluators import Outcome, Trajectory, Verdict
+from redfirst.evaluators.assignment import assign
+from redfirst.evaluators.check import check_from_spec, judge
+from redfirst.evaluators.testing import ROOT, a_run, call
+
+
+def recall(run: Trajectory, *required: object, when: object = None) -> Verdict:
+    """The verdict on these required calls."""
+    spec: dict[str, object] = {"kind": "recall", "id": "recall", "required_calls": list(required)}
+    (verdict,) = judge(run, [check_from_spec(spec if when is None else {**spec, "when": when})])
+    return verdict
+
+
+OK = {"tool": "verify", "where": {"result.verified": True}}
+
+
+def test_every_required_call_was_made() -> None:
+    """Order and further calls do not matter."""
+    verdict = recall(a_run(call("b"), call("c"), call("a")), "a", "b")
+
+    assert (verdict.outcome, verdict.numerator, verdict.denominator) == (Outcome.PASSED, 2, 2)
+
+
+def test_a_missing_call_fails_and_is_the_subject() -> None:
+    """The absence points at the root."""
+    verdict = recall(a_run(call("a")), "a", "b")
+
+    assert (verdict.outcome, verdict.score) == (Outcome.FAILED, 0.5)
+    assert [finding.subject for finding in verdict.findings] == ["b"]
+    assert [item.span_id for item in verdict.evidence] == [ROOT]
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (call("verify", result={"verified": False}), "does not meet the conditions"),
+        (call("verify", status="tool_error"), "ended with tool_error"),
+    ],
+)
+def test_a_call_that_did_not_do_it_is_named(made: object, why: str) -> None:
+    """Only a success that meets the conditions counts; the near miss is evidence."""
+    verdict = recall(a_run(made), OK)  # type: ignore[arg-type]
+
+    assert verdict.outcome is Outcome.FAILED
+    assert why in verdict.because
+    assert len(verdict.evidence) == 2
+
+
+def test_one_call_meets_one_requirement() -> None:
+    """What is required twice must be made twice."""
+    verdict = recall(a_run(call("a")), "a", "a")
+
+    assert (verdict.outcome, verdict.numerator) == (Outcome.FAILED, 1)
+    assert "meets another requirement" in verdict.because
+
+
+def test_the_matching_is_the_largest_not_the_first() -> None:
+    """A call that fits two requirements is given to the one that has no other."""
+    run = a_run(call("a", x=1), call("a", x=2))
+
+    assert recall(run, "a", {"tool": "a", "where": {"args.x": 1}}).outcome is Outcome.PASSED
+
+
+def test_what_was_not_recorded_is_no_miss() -> None:
+    """An unread result, an unknown end or an incomplete trace leaves the verdict open."""
+    assert recall(a_run(call("verify", result={})), OK).outcome is Outcome.INCONCLUSIVE
+    assert recall(a_run(call("a", status="unknown")), "a").outcome is Outcome.INCONCLUSIVE
+    assert recall(a_run(complete=False), "a").outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_task_speaks_of_its_own_runs() -> None:
+    """Another request is not applicable, an unread one inconclusive."""
+    when = {"request": {"matches": "(?i)cancel"}}
+
+    assert recall(a_run(request="Cancel it"), "a", when=when).outcome is Outcome.FAILED
+    assert recall(a_run(request="Refund it"), "a", when=when).outcome is Outcome.NOT_APPLICABLE
+    unread = recall(a_run(request=None), "a", when=when)
+    assert (unread.outcome, "the request was not recorded" in unread.because) == (Outcome.INCONCLUSIVE, True)
+    long = recall(a_run(request="x" * 20_000), "a", when=when)
+    assert long.outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_task_may_name_an_agent() -> None:
+    """Any agent of the run will do; no known agent is unknown."""
+    from dataclasses import replace
+
+    run = a_run(call("a"))
+
+    assert recall(replace(run, agents=("desk", "bot")), "a", when={"agent": "bot"}).outcome is Outcome.PASSED
+    assert (
+        recall(replace(run, agents=("desk",)), "a", when={"agent": "bot"}).outcome is Outcome.NOT_APPLICABLE
+    )
+    assert "agent's name" in recall(run, "a", when={"agent": "bot"}).because
+
+
+def largest(choices: list[list[int]]) -> int:
+    """The size of the largest matching, by trying everything."""
+
+    def best(task: int, used: frozenset[int]) -> int:
+        if task == len(choices):
+            return 0
+        here = [1 + best(task + 1, used | {worker}) for worker in choices[task] if worker not in used]
+        return max([best(task + 1, used), *here])
+
+    return best(0, frozenset())
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=4, unique=True), max_size=6))
+def test_an_assignment_is_valid_and_largest(choices: list[list[int]]) -> None:
+    """Nobody has two tasks, everybody fits, and no larger assignment exists."""
+    found = assign(choices)
+
+    assert len(set(found.values())) == len(found) == largest(choices)
+    assert all(worker in choices[task] for task, worker in found.items())
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=4, unique=True), max_size=6))
+def test_a_later_task_never_takes_the_place_of_an_earlier_one(choices: list[list[int]]) -> None:
+    """More tasks at the end leave those at the front as well served as they were."""
+    assert set(assign(choices[:-1])) <= set(assign(choices))
