@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-HASTE = 0.6
+HASTE = 0.8
 """Share of seeds on which any model tries to cancel or refund before it verifies. A guard can catch that."""
 
 
