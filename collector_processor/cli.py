@@ -27,9 +27,21 @@ class Verb:
 
 
 VERBS: tuple[Verb, ...] = (
-    Verb("score", "redfirst.collector_processor.score", "judge the runs in OTLP files and print their verdicts"),
+    Verb(
+        "score", "redfirst.collector_processor.score", "judge the runs in OTLP files and print their verdicts"
+    ),
+    Verb(
+        "demo",
+        "redfirst.collector_processor.demo",
+        "watch a day of failures become tests, with nothing to set up",
+    ),
+    Verb("show", "redfirst.collector_processor.show", "one run as a timeline: what it did, and what failed"),
     Verb("freeze", "redfirst.collector_processor.freeze", "turn a flagged run into a scenario draft"),
-    Verb("prove", "redfirst.collector_processor.prove", "execute the agent and see it fail for production's reason"),
+    Verb(
+        "prove",
+        "redfirst.collector_processor.prove",
+        "execute the agent and see it fail for production's reason",
+    ),
     Verb("run", "redfirst.collector_processor.run", "run scenarios against the agent as it is now"),
 )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from redfirst.evaluators.errors import UnreadableInput
 from redfirst.evaluators.otlp import decode
+from redfirst.evaluators.otlp_json import NotOtlp
 from redfirst.evaluators.span import LogRecord, Span
 
 SUFFIXES = (".pb", ".bin", ".json", ".jsonl", ".ndjson", ".otlp", ".binpb", ".protobuf")
@@ -82,14 +83,11 @@ def _decoded(
         raise UnreadableInput(f"{path}: cannot be read: {problem.strerror}.") from problem
     try:
         found = decode(body, signal="logs" if ".logs." in path.name.lower() else None)
+    except NotOtlp as problem:
+        if named:
+            raise UnreadableInput(f"{path}: {problem}") from problem
+        skipped["JSON, but not OTLP"] += 1  # a directory may hold other JSON beside the traces
+        return None
     except UnreadableInput as problem:
-        if not named and _other_json(path, problem):
-            skipped["JSON, but not OTLP"] += 1
-            return None
         raise UnreadableInput(f"{path}: {problem}") from problem
     return found.spans, found.logs, found.refusals()
-
-
-def _other_json(path: Path, problem: UnreadableInput) -> bool:
-    """A directory may hold JSON of another kind beside the traces; a damaged OTLP file is an error."""
-    return _plain_name(path).endswith((".json", ".jsonl", ".ndjson")) and str(problem).partition("Expected a")[1] != ""

@@ -25,9 +25,13 @@ _WIDTHS = (8, 16, 11, 5, 4, 4)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="OTLP files, or directories of them; .gz is unpacked")
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="OTLP files, or directories of them; .gz is unpacked"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object per run, one per line")
-    parser.add_argument("--rules", metavar="FILE", help="a rules file whose checks are added to the default ones")
+    parser.add_argument(
+        "--rules", metavar="FILE", help="a rules file whose checks are added to the default ones"
+    )
     parser.add_argument("--fail-on-flag", action="store_true", help="exit 1 when a run is flagged")
 
 
@@ -94,6 +98,10 @@ def _report(stream: Stream, runs: int, not_a_run: int) -> None:
     parts = [f"{runs} run(s) in {stream.files} file(s)"]
     if not_a_run:
         parts.append(f"{not_a_run} trace(s) without an agent, a model or a tool call")
-    parts += [f"{count} record(s) refused: {reason}" for reason, count in sorted(Counter(stream.refused).items())]
-    parts += [f"{count} file(s) skipped: {reason}" for reason, count in sorted(Counter(stream.skipped).items())]
+    parts += [
+        f"{count} record(s) refused: {reason}" for reason, count in sorted(Counter(stream.refused).items())
+    ]
+    parts += [
+        f"{count} file(s) skipped: {reason}" for reason, count in sorted(Counter(stream.skipped).items())
+    ]
     print(f"redfirst: {'; '.join(parts)}", file=sys.stderr)

@@ -35,9 +35,12 @@ class Screen:
             return text
         return f"\033[{';'.join(_CODES[style] for style in styles)}m{text}\033[0m"
 
-    def line(self, text: str = "", *styles: str) -> None:
-        """One line, cut at the width."""
-        print(self.paint(fit(text, WIDTH), *styles), file=self.out)
+    def line(self, text: str = "", *styles: str, mark: tuple[str, str] | None = None) -> None:
+        """One line, cut at the width; ``mark`` is a word of it and the style it alone has."""
+        shown = self.paint(fit(text, WIDTH), *styles)
+        if mark is not None:
+            shown = shown.replace(mark[0], self.paint(*mark), 1)
+        print(shown, file=self.out)
 
     def para(
         self,

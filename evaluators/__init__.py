@@ -1,44 +1,65 @@
 """Spans in, trajectory out, verdicts over it. Pure: no files, no network, no OpenTelemetry SDK.
 
-This module imports the standard library only, because the instrumentation of a live agent imports it.
+Each name is imported when it is first used, because the instrumentation of a live agent imports this
+module for the names of attributes and must not pay for trajectories and verdicts.
 """
 
-from redfirst.evaluators.errors import ConfigurationError, RedfirstError, UnreadableInput
-from redfirst.evaluators.span import LogRecord, Span, SpanEvent, SpanLink, StatusCode
-from redfirst.evaluators.trajectory import (
-    MISSING,
-    CallStatus,
-    Completeness,
-    Coverage,
-    Effect,
-    Gap,
-    Handoff,
-    Message,
-    ModelCall,
-    RequestedCall,
-    RunEvent,
-    Source,
-    StateSnapshot,
-    Stop,
-    Termination,
-    Tokens,
-    ToolCall,
-    Trajectory,
-    precedes,
-)
-from redfirst.evaluators.verdict import (
-    CheckClass,
-    Evidence,
-    Finding,
-    Outcome,
-    Severity,
-    Verdict,
-    failed,
-    flagged,
-    inconclusive,
-    not_applicable,
-    passed,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from redfirst.evaluators.errors import ConfigurationError, RedfirstError, UnreadableInput
+    from redfirst.evaluators.span import LogRecord, Span, SpanEvent, SpanLink, StatusCode
+    from redfirst.evaluators.trajectory import (
+        MISSING,
+        CallStatus,
+        Completeness,
+        Coverage,
+        Effect,
+        Gap,
+        Handoff,
+        Message,
+        ModelCall,
+        RequestedCall,
+        RunEvent,
+        Source,
+        StateSnapshot,
+        Stop,
+        Termination,
+        Tokens,
+        ToolCall,
+        Trajectory,
+        precedes,
+    )
+    from redfirst.evaluators.verdict import (
+        CheckClass,
+        Evidence,
+        Finding,
+        Outcome,
+        Severity,
+        Verdict,
+        failed,
+        flagged,
+        inconclusive,
+        not_applicable,
+        passed,
+    )
+
+_HOMES = {
+    "errors": "ConfigurationError RedfirstError UnreadableInput",
+    "span": "LogRecord Span SpanEvent SpanLink StatusCode",
+    "trajectory": (
+        "MISSING CallStatus Completeness Coverage Effect Gap Handoff Message ModelCall "
+        "RequestedCall RunEvent Source StateSnapshot Stop Termination Tokens ToolCall Trajectory "
+        "precedes"
+    ),
+    "verdict": (
+        "CheckClass Evidence Finding Outcome Severity Verdict failed flagged inconclusive "
+        "not_applicable passed"
+    ),
+}
+"""Module → the names it gives to this one."""
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "MISSING",
@@ -80,3 +101,14 @@ __all__ = [
     "passed",
     "precedes",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

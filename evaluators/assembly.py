@@ -11,6 +11,7 @@ from redfirst.evaluators.dialects.messages import last_text
 from redfirst.evaluators.ending import Course, answer_of, root_agent, termination_of
 from redfirst.evaluators.handoffs import Names, agent_name, answer_in, gives_answer, handoffs_of
 from redfirst.evaluators.joining import Asked, join
+from redfirst.evaluators.recovery import completed
 from redfirst.evaluators.structure import Node, Tree, model_nodes, tool_nodes
 from redfirst.evaluators.trajectory import (
     Completeness,
@@ -30,7 +31,7 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
     """The trajectory of one run."""
     tree = Tree.of(nodes)
     names = Names.of(tree)
-    model_spans = model_nodes(tree)
+    model_spans = completed(tree, model_nodes(tree))
     models = tuple(_model_call(tree, node, index) for index, node in enumerate(model_spans))
     asked = [
         Asked(turn, order, call, node)
@@ -38,13 +39,16 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
         for order, call in enumerate(node.facts.output.tool_calls if node.facts.output else ())
     ]
     executed = tool_nodes(tree)
-    last = max((item.turn for item in asked), default=-1)
-    final = [item for item in asked if item.turn == last == len(models) - 1 and gives_answer(item.call.name)]
-    asked = [item for item in asked if item not in final]
-    executed = [node for node in executed if not (final and gives_answer(node.facts.name))]
+    root = root_agent(tree)
+    answers = [] if root is not None and root.facts.says_why else _answers(asked, models)
+    if answers:
+        asked = [item for item in asked if item not in answers]
+        executed = [node for node in executed if not gives_answer(node.facts.name)]
     over = [item for item in asked if names.is_handoff(item.call.name, item.call.arguments)]
     passed = [node for node in executed if names.is_handoff(node.facts.name, node.facts.arguments)]
-    handoffs = handoffs_of(tree, names, join(tree, model_spans, over, passed), over, tree.of_kind(Kind.HANDOFF))
+    handoffs = handoffs_of(
+        tree, names, join(tree, model_spans, over, passed), over, tree.of_kind(Kind.HANDOFF)
+    )
     recorded = bool(models) and all(call.output is not None or call.failed for call in models)
     joined = join(
         tree,
@@ -60,20 +64,25 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
         outer=outer,
         handoffs=handoffs,
         handoff_ids=frozenset(item.call.call_id or item.call.name for item in over),
-        final_answer=answer_in(final[0].call.arguments) if final else None,
-        finished=bool(final),
+        finished=bool(outer) and any(item.turn == outer[-1].index for item in answers),
+        final_answer=answer_in(answers[-1].call.arguments) if answers else None,
     )
     end = termination_of(course)
-    root = root_agent(tree)
     own = any(node.facts.dialect == OWN for node in tree.nodes.values())
     answer = answer_of(course, end, own=own)
     tokens, token_gaps, token_notes = _tokens(tree, models)
     first = outer[0] if outer else models[0] if models else None
-    request = (root.facts.request if root else None) or last_text(first.input_messages if first else None, "user")
+    request = (root.facts.request if root else None) or last_text(
+        first.input_messages if first else None, "user"
+    )
     missing = [
         *_missing(models, recorded=recorded, calls=bool(executed), request=request),
         *token_gaps,
-        *([Gap(fact="answer", because="no span carries it")] if answer is None and end.reason is Stop.COMPLETED else []),
+        *(
+            [Gap(fact="answer", because="no span carries it")]
+            if answer is None and end.reason is Stop.COMPLETED
+            else []
+        ),
         *calls.missing,
     ]
     all_nodes = list(tree.nodes.values())
@@ -97,14 +106,27 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
         model_calls=models,
         handoffs=handoffs,
         tokens=tokens,
-        states=tuple(sorted((s for n in all_nodes for s in n.facts.states), key=lambda s: (s.time_ns, s.span_id))),
-        events=tuple(sorted((e for n in all_nodes for e in n.facts.events), key=lambda e: (e.time_ns, e.span_id))),
-        coverage=Coverage(missing=tuple(missing), reconstructed=(*calls.reconstructed, *token_notes, *_notes(all_nodes))),
+        states=tuple(
+            sorted((s for n in all_nodes for s in n.facts.states), key=lambda s: (s.time_ns, s.span_id))
+        ),
+        events=tuple(
+            sorted((e for n in all_nodes for e in n.facts.events), key=lambda e: (e.time_ns, e.span_id))
+        ),
+        coverage=Coverage(
+            missing=tuple(missing),
+            reconstructed=(*calls.reconstructed, *token_notes, *_notes([*all_nodes, *model_spans])),
+        ),
         start_ns=min((n.span.start_ns for n in all_nodes), default=0),
         end_ns=max((n.span.end_ns for n in all_nodes), default=0),
         span_ids=frozenset(n.span.span_id for n in all_nodes),
         coarse_order=any(call.source is Source.MESSAGE and call.ran for call in calls.calls),
     )
+
+
+def _answers(asked: Sequence[Asked], models: Sequence[ModelCall]) -> list[Asked]:
+    """The requests, each in the last turn of its agent, by which a model gives its answer."""
+    last = {call.agent: call.index for call in models}.values()
+    return [item for item in asked if gives_answer(item.call.name) and item.turn in last]
 
 
 def _model_call(tree: Tree, node: Node, index: int) -> ModelCall:
@@ -131,7 +153,7 @@ def _tokens(tree: Tree, models: Sequence[ModelCall]) -> tuple[Tokens, list[Gap],
     """Sums over the calls themselves. A number that one of them lacks is taken from the outermost agent,
     whose number is a sum already; else it is missing."""
     answered = [call for call in models if not call.failed]
-    agents = [node for node in tree.of_kind(Kind.AGENT) if node.facts.tokens != Tokens()]
+    agents = tree.of_kind(Kind.AGENT)
     # With several agents it depends on the framework whether the outer sum holds the inner one.
     root = agents[0] if len(agents) == 1 and len({call.agent for call in answered}) < 2 else None
     sums: dict[str, int | None] = {}
@@ -147,14 +169,28 @@ def _tokens(tree: Tree, models: Sequence[ModelCall]) -> tuple[Tokens, list[Gap],
         sums[field.name] = whole
         if whole is not None:
             because = "taken from the agent's own sum"
-            notes.append(Gap(fact=f"tokens.{field.name}", because=because, span_id=root.span.span_id if root else ""))
+            notes.append(
+                Gap(fact=f"tokens.{field.name}", because=because, span_id=root.span.span_id if root else "")
+            )
         elif field.name in ("input", "output"):
-            because = f"{len(lacking)} of {len(answered)} model calls did not report it" if answered else "no model call was recorded"
-            gaps.append(Gap(fact=f"tokens.{field.name}", because=because, span_id=lacking[0].span_id if lacking else ""))
+            because = (
+                f"{len(lacking)} of {len(answered)} model calls did not report it"
+                if answered
+                else "no model call was answered"
+            )
+            gaps.append(
+                Gap(
+                    fact=f"tokens.{field.name}",
+                    because=because,
+                    span_id=lacking[0].span_id if lacking else "",
+                )
+            )
     return Tokens(**sums), gaps, notes
 
 
-def _missing(models: Sequence[ModelCall], *, recorded: bool, calls: bool, request: str | None) -> Iterable[Gap]:
+def _missing(
+    models: Sequence[ModelCall], *, recorded: bool, calls: bool, request: str | None
+) -> Iterable[Gap]:
     if not models:
         yield Gap(fact="model_calls", because="no span records one")
     for call in models:
@@ -167,7 +203,12 @@ def _missing(models: Sequence[ModelCall], *, recorded: bool, calls: bool, reques
 
 
 def _notes(nodes: Sequence[Node]) -> list[Gap]:
-    return [Gap(fact="attribute", because=note, span_id=node.span.span_id) for node in nodes for note in node.facts.notes]
+    found = [
+        Gap(fact="attribute", because=note, span_id=node.span.span_id)
+        for node in nodes
+        for note in node.facts.notes
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _first(values: Iterable[str | None]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,6 @@ from redfirst.evaluators.trajectory import (
 )
 
 _NOT_JSON = "the arguments are not a JSON object"
-Answers = Mapping[str, Message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,26 @@ class _Draft:
     inferred: str = ""
 
 
-def answers_of(models: Sequence[ModelCall]) -> Answers:
-    """What each call id was answered with, by the messages later turns were given."""
-    found: dict[str, Message] = {}
-    for model in models:
-        for message in model.input_messages or ():
-            if message.role == "tool" and message.tool_call_id is not None:
-                found.setdefault(message.tool_call_id, message)
-    return found
+class Answers:
+    """What each requested call was answered with, by the messages that later turns were given."""
+
+    def __init__(self, models: Sequence[ModelCall]) -> None:
+        self._by_turn = [
+            {m.tool_call_id: m for m in model.input_messages or () if m.role == "tool" and m.tool_call_id}
+            for model in models
+        ]
+
+    def of(self, turn: int, call_id: str | None) -> Message | None:
+        """The answer to a call of that turn: the last with its id in the first later input that has one,
+        since some servers number the calls of every turn anew."""
+        if call_id is None:
+            return None
+        return next((found[call_id] for found in self._by_turn[turn + 1 :] if call_id in found), None)
 
 
 def calls_of(tree: Tree, joined: Joined, models: Sequence[ModelCall], *, recorded: bool) -> Calls:
     """All tool calls. ``recorded`` says that the output of every model call is known."""
-    answers = answers_of(models)
+    answers = Answers(models)
     drafts = [_executed(tree, item, node, answers) for item, node in joined.pairs]
     drafts += [_unasked(tree, node, models, by_code=recorded) for node in joined.unasked]
     writes = bool(joined.pairs or joined.unasked)
@@ -63,11 +70,29 @@ def calls_of(tree: Tree, joined: Joined, models: Sequence[ModelCall], *, recorde
     drafts.sort(key=lambda draft: draft.place)
     calls = tuple(_numbered(draft.call, index) for index, draft in enumerate(drafts))
     reconstructed = [
-        Gap(fact=f"tool_calls[{index}].{draft.inferred.partition(': ')[0]}", because=draft.inferred.partition(": ")[2], span_id=draft.call.span_id)
+        Gap(
+            fact=f"tool_calls[{index}].{draft.inferred.partition(': ')[0]}",
+            because=draft.inferred.partition(": ")[2],
+            span_id=draft.call.span_id,
+        )
         for index, draft in enumerate(drafts)
         if draft.inferred
     ]
-    return Calls(calls, tuple(reconstructed), tuple(_missing(calls)))
+    nameless = _nameless(joined)
+    unnamed = [
+        Gap(
+            fact=f"tool_calls[{call.index}].name",
+            because="not recorded; the span's name stands in",
+            span_id=call.span_id,
+        )
+        for call in calls
+        if call.source is Source.SPAN and call.span_id in nameless
+    ]
+    return Calls(calls, tuple(reconstructed), (*unnamed, *_missing(calls)))
+
+
+def _nameless(joined: Joined) -> frozenset[str]:
+    return frozenset(node.span.span_id for node in joined.unasked if not node.facts.name)
 
 
 def _numbered(call: ToolCall, index: int) -> ToolCall:
@@ -81,7 +106,9 @@ def _missing(calls: Sequence[ToolCall]) -> list[Gap]:
     for call in calls:
         at = f"tool_calls[{call.index}]"
         if call.arguments is None and call.status is not CallStatus.NOT_EXECUTED:
-            gaps.append(Gap(fact=f"{at}.arguments", because="not recorded as a JSON object", span_id=call.span_id))
+            gaps.append(
+                Gap(fact=f"{at}.arguments", because="not recorded as a JSON object", span_id=call.span_id)
+            )
         if call.result is MISSING and call.status in (CallStatus.OK, CallStatus.UNKNOWN):
             gaps.append(Gap(fact=f"{at}.result", because="not recorded", span_id=call.span_id))
         if call.status is CallStatus.UNKNOWN:
@@ -95,7 +122,7 @@ def _executed(tree: Tree, item: Asked, node: Node, answers: Answers) -> _Draft:
     arguments = facts.arguments
     if arguments is None and asked.arguments is not None:
         arguments, inferred = asked.arguments, "arguments: taken from the model's request"
-    answer = answers.get(asked.call_id) if asked.call_id else None
+    answer = answers.of(item.turn, asked.call_id)
     said = container(answer.content) if answer is not None and answer.content is not None else MISSING
     status, error, result, how = _ended(node, said)
     if asked.arguments is None and asked.raw_arguments and facts.failed:
@@ -110,9 +137,9 @@ def _executed(tree: Tree, item: Asked, node: Node, answers: Answers) -> _Draft:
 
 
 def _unasked(tree: Tree, node: Node, models: Sequence[ModelCall], *, by_code: bool) -> _Draft:
-    before = [model.index for model in models if model.start_ns <= node.span.start_ns]
+    before = bisect_right(models, node.span.start_ns, key=lambda model: model.start_ns) - 1
     status, error, result, how = _ended(node, MISSING)
-    place = (before[-1] if before else -1, 2**31, node.span.start_ns, node.span.span_id)
+    place = (before, 2**31, node.span.start_ns, node.span.span_id)
     return _Draft(
         place,
         _call(tree, node, name=node.facts.name or node.span.name, arguments=node.facts.arguments, result=result,
@@ -179,11 +206,12 @@ def _ended(node: Node, said: object) -> tuple[CallStatus, str | None, object, st
 def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool) -> _Draft:
     """A request that no span executed: answered in a later message, or never run, or unknown."""
     asked = item.call
-    answer = answers.get(asked.call_id) if asked.call_id else None
+    answer = answers.of(item.turn, asked.call_id)
     content = answer.content if answer is not None else None
     said: object = MISSING if content is None else container(content)
     wrong = None if said is MISSING else error_in_result(said)
-    status, error, result, how = CallStatus.UNKNOWN, None, MISSING, ""
+    status, error, how = CallStatus.UNKNOWN, None, ""
+    result: object = MISSING
     if asked.arguments is None and asked.raw_arguments:
         status, error = CallStatus.NOT_EXECUTED, content or _NOT_JSON
     elif said is not MISSING and not (wrong is not None and writes):

@@ -107,4 +107,4 @@ def _answer(run: Trajectory, check: Check) -> Verdict:
     try:
         return check.evaluate(run)
     except Exception as error:  # noqa: BLE001 - whatever a check raises is its own failure, and is reported as such
-        return inconclusive(f"evaluator error: {type(error).__name__}: {error}")
+        return inconclusive(f"evaluator error: {type(error).__name__}: {' '.join(str(error).split())[:300]}")

@@ -139,9 +139,8 @@ def _built(shape: DeclaredShape) -> tuple[Evaluate, CheckClass, int]:
                 required=tuple(_required(one) for one in shape.required), when=_when(shape.when)
             )
             return reached, CheckClass.GOAL, state.VERSION
-        case StateCollateralShape():
-            spared = state.StateCollateral(scopes=tuple(_scope(one) for one in shape.scopes))
-            return spared, CheckClass.PROTECTION, state.VERSION
+    spared = state.StateCollateral(scopes=tuple(_scope(one) for one in shape.scopes))
+    return spared, CheckClass.PROTECTION, state.VERSION
 
 
 def _limited(shape: CallShape, rule: RuleShape) -> CallPattern:

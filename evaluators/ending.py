@@ -10,7 +10,7 @@ from redfirst.evaluators.dialects.common import error_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.span import StatusCode
 from redfirst.evaluators.structure import Node, Tree
-from redfirst.evaluators.trajectory import Handoff, ModelCall, Stop, Termination
+from redfirst.evaluators.trajectory import MISSING, Handoff, ModelCall, Stop, Termination
 
 _STEP_CAP = re.compile(
     r"GraphRecursionError|recursion limit|MaxTurnsExceeded|max(imum)?[ _](number of )?(turns|steps|iterations)"
@@ -63,7 +63,9 @@ class Course:
 
 def root_agent(tree: Tree) -> Node | None:
     """The first outermost agent."""
-    outermost = [node for node in tree.of_kind(Kind.AGENT) if tree.nearest(node, Kind.AGENT, Kind.TOOL) is None]
+    outermost = [
+        node for node in tree.of_kind(Kind.AGENT) if tree.nearest(node, Kind.AGENT, Kind.TOOL) is None
+    ]
     return outermost[0] if outermost else None
 
 
@@ -75,7 +77,9 @@ def termination_of(course: Course) -> Termination:
         return said
     parked = next((node for node in course.tree.nodes.values() if node.facts.interrupted), None)
     if parked is not None and not _goes_on(course, parked):
-        return Termination(reason=Stop.PARKED, because="the framework interrupted the run", span_id=parked.span.span_id)
+        return Termination(
+            reason=Stop.PARKED, because="the framework interrupted the run", span_id=parked.span.span_id
+        )
     fatal = _fatal(course)
     if fatal is not None:
         return _from_error(*fatal)
@@ -110,17 +114,31 @@ def _fatal(course: Course) -> tuple[Node, SpanFacts] | None:
         if facts.kind is Kind.STRUCTURE and inner and _answered(course):
             continue
         found.append((node, facts))
-    return max(found, key=lambda pair: (_STEP_CAP.search(_words(pair[1])) is not None, -course.tree.depth(pair[0]))) if found else None
+    return (
+        max(
+            found,
+            key=lambda pair: (_STEP_CAP.search(_words(pair[1])) is not None, -course.tree.depth(pair[0])),
+        )
+        if found
+        else None
+    )
 
 
 def _goes_on(course: Course, node: Node) -> bool:
     """Whether a model was asked again after this span ended."""
-    return any(call.start_ns >= node.span.end_ns and call.span_id != node.span.span_id for call in course.outer)
+    return any(
+        call.start_ns >= node.span.end_ns and call.span_id != node.span.span_id for call in course.outer
+    )
 
 
 def _answered(course: Course) -> bool:
     last = course.outer[-1] if course.outer else None
-    return last is not None and last.output is not None and bool(last.output.content) and not last.output.tool_calls
+    return (
+        last is not None
+        and last.output is not None
+        and bool(last.output.content)
+        and not last.output.tool_calls
+    )
 
 
 def _words(facts: SpanFacts) -> str:
@@ -155,20 +173,30 @@ def _from_last_turn(course: Course, root: Node | None) -> Termination:
     where = root.span.span_id if root else last.span_id
     calls = last.output.tool_calls
     if course.finished:
-        return Termination(reason=Stop.COMPLETED, because="the last turn gave the final answer", span_id=where)
+        return Termination(
+            reason=Stop.COMPLETED, because="the last turn gave the final answer", span_id=where
+        )
     if calls and not (root is not None and root.facts.answer):
         return _asked_in_vain(course, root, last, where)
     finish = (last.finish_reason or "").lower()
     if finish in _FINISHED and not calls:
-        return Termination(reason=Stop.TOKEN_CAP, because=f"the model stopped at {finish}", span_id=last.span_id)
+        return Termination(
+            reason=Stop.TOKEN_CAP, because=f"the model stopped at {finish}", span_id=last.span_id
+        )
     if finish in _FILTERED:
-        return Termination(reason=Stop.REFUSED, because=f"the model stopped at {finish}", span_id=last.span_id)
+        return Termination(
+            reason=Stop.REFUSED, because=f"the model stopped at {finish}", span_id=last.span_id
+        )
     if last.output.content or (root is not None and root.facts.answer):
-        return Termination(reason=Stop.COMPLETED, because="the last turn answered and asked for no tool", span_id=where)
-    if finish in _DONE:
+        return Termination(
+            reason=Stop.COMPLETED, because="the last turn answered and asked for no tool", span_id=where
+        )
+    if finish in _DONE and last.raw_output is MISSING:
         return Termination(reason=Stop.COMPLETED, because=f"the model stopped at {finish}", span_id=where)
     if root is not None and last.output.content == "":
-        return Termination(reason=Stop.COMPLETED, because="the agent returned after an empty turn", span_id=where)
+        return Termination(
+            reason=Stop.COMPLETED, because="the agent returned after an empty turn", span_id=where
+        )
     return Termination(reason=Stop.UNKNOWN, because="the last turn neither answered nor asked", span_id=where)
 
 
@@ -195,7 +223,9 @@ def _without_turns(course: Course, root: Node | None, last: ModelCall | None) ->
         return Termination(reason=Stop.COMPLETED, because="the agent answered", span_id=root.span.span_id)
     finish = (last.finish_reason or "").lower() if last else ""
     if last is not None and finish in _DONE:
-        return Termination(reason=Stop.COMPLETED, because=f"the model stopped at {finish}", span_id=last.span_id)
+        return Termination(
+            reason=Stop.COMPLETED, because=f"the model stopped at {finish}", span_id=last.span_id
+        )
     if last is None and root is not None and root.span.end_ns and not root.facts.says_why:
         # Frameworks end their agent's span with an error when a limit or a fault ended the run.
         because = "the agent's span ended without an error"

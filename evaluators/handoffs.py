@@ -12,7 +12,9 @@ from redfirst.evaluators.joining import Asked, Joined
 from redfirst.evaluators.structure import Node, Tree
 from redfirst.evaluators.trajectory import Handoff
 
-_CERTAIN = re.compile(r"hand_?off(_to_?(?P<target>.+))?|transfer_to_agent|delegate_work_to_(co_?)?worker", re.IGNORECASE)
+_CERTAIN = re.compile(
+    r"hand_?off(_to_?(?P<target>.+))?|transfer_to_agent|delegate_work_to_(co_?)?worker", re.IGNORECASE
+)
 _LIKELY = re.compile(r"(transfer|delegate|route|switch)_(back_)?to_(?P<target>.+)", re.IGNORECASE)
 _TARGET_KEYS = ("to_agent", "agent_name", "agent", "coworker", "recipient", "target", "destination", "name")
 _FINAL = frozenset({"final_answer", "final_result"})
@@ -86,7 +88,9 @@ def handoffs_of(
             free.remove(own)
         ran = executed.get(id(item))
         where = own or ran or item.model
-        target = (own.facts.name if own else None) or names.target(item.call.name, item.call.arguments) or None
+        target = (
+            (own.facts.name if own else None) or names.target(item.call.name, item.call.arguments) or None
+        )
         out.append(_handoff(tree, where, name=item.call.name, target=target, at=item.model))
     for node in joined.unasked:
         target = names.target(node.facts.name or "", node.facts.arguments) or None
@@ -98,9 +102,13 @@ def handoffs_of(
 def _handoff(tree: Tree, node: Node, *, name: str | None, target: str | None, at: Node) -> Handoff:
     source = (node.facts.agent if node.facts.kind is Kind.HANDOFF else None) or agent_name(tree, at)
     if target is None:
-        later = [n for n in tree.of_kind(Kind.AGENT) if n.span.start_ns >= node.span.start_ns and n.facts.name]
+        later = [
+            n for n in tree.of_kind(Kind.AGENT) if n.span.start_ns >= node.span.start_ns and n.facts.name
+        ]
         target = later[0].facts.name if later else None
-    return Handoff(source=source, target=target, span_id=node.span.span_id, name=name, start_ns=node.span.start_ns)
+    return Handoff(
+        source=source, target=target, span_id=node.span.span_id, name=name, start_ns=node.span.start_ns
+    )
 
 
 def agent_name(tree: Tree, node: Node) -> str | None:

@@ -11,6 +11,7 @@ from redfirst.evaluators.structure import Key, Node, Tree
 from redfirst.evaluators.trajectory import RequestedCall
 
 _FOREVER = 2**64
+_Window = Callable[["Asked"], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,52 +40,68 @@ class _Desk:
         self.asked = list(asked)
         self.nodes = sorted(nodes, key=_start)
         self.starts = [node.span.start_ns for node in self.nodes]
-        self.taken: set[Key] = set()
+        self.free = [True] * len(self.nodes)
         self.pairs: list[tuple[Asked, Node]] = []
+        self.by_id: dict[str, list[int]] = {}
+        for place, node in enumerate(self.nodes):
+            if node.facts.call_id is not None:
+                self.by_id.setdefault(node.facts.call_id, []).append(place)
 
-    def free(self, window: tuple[int, int] = (0, _FOREVER)) -> Iterator[Node]:
-        """Executions without a request that began in the window, in order."""
-        for n in range(bisect_left(self.starts, window[0]), bisect_left(self.starts, window[1])):
-            if self.nodes[n].key not in self.taken:
-                yield self.nodes[n]
-
-    def apply(self, fits: Callable[[RequestedCall, Node], bool], window: Callable[[Asked], tuple[int, int]]) -> None:
+    def apply(self, fits: Callable[[RequestedCall, Node], bool], window: _Window) -> None:
         """Pair every request with the first execution in its window that fits it."""
         left: list[Asked] = []
         for asked in self.asked:
-            node = next((node for node in self.free(window(asked)) if fits(asked.call, node)), None)
-            if node is None:
+            begin, end = window(asked)
+            places = range(bisect_left(self.starts, begin), bisect_left(self.starts, end))
+            if not self._pair(asked, (n for n in places if self.free[n] and fits(asked.call, self.nodes[n]))):
                 left.append(asked)
-            else:
-                self.pairs.append((asked, node))
-                self.taken.add(node.key)
         self.asked = left
+
+    def apply_ids(self, window: _Window) -> None:
+        """Pair every request with the first execution in its window that carries its call id."""
+        left: list[Asked] = []
+        for asked in self.asked:
+            begin, end = window(asked)
+            places = self.by_id.get(asked.call.call_id or "", ())
+            if not self._pair(asked, (n for n in places if self.free[n] and begin <= self.starts[n] < end)):
+                left.append(asked)
+        self.asked = left
+
+    def _pair(self, asked: Asked, places: Iterator[int]) -> bool:
+        place = next(places, None)
+        if place is None:
+            return False
+        self.pairs.append((asked, self.nodes[place]))
+        self.free[place] = False
+        return True
+
+    def unasked(self) -> list[Node]:
+        """Executions without a request, in order."""
+        return [node for node, free in zip(self.nodes, self.free, strict=True) if free]
 
 
 def join(tree: Tree, models: Sequence[Node], asked: Sequence[Asked], nodes: Sequence[Node]) -> Joined:
     """Pair requests with executions: by call id; by name and equal arguments; by name and contained
-    arguments, since code may add a key; by name in order within the turn."""
+    arguments, since code may add a key; by name in order within the turn. A turn's own time comes first:
+    some servers number the calls of every turn anew."""
     desk = _Desk(asked, nodes)
     windows = _windows(tree, models, asked)
-    desk.apply(_identified, lambda _: (0, _FOREVER))
+    desk.apply_ids(lambda item: windows[item.turn])
+    desk.apply_ids(lambda _: (0, _FOREVER))
     for rule in (_equal, _contained, _bare, _named):
         desk.apply(rule, lambda item: windows[item.turn])
     for rule in (_equal, _contained, _bare):
         desk.apply(rule, lambda item: (item.model.span.start_ns, _FOREVER))
     retries = _retries(desk)
     again = {node.key for _, node in retries}
-    unasked = tuple(node for node in desk.free() if node.key not in again)
+    unasked = tuple(node for node in desk.unasked() if node.key not in again)
     return Joined((*desk.pairs, *retries), tuple(desk.asked), unasked)
 
 
 def _retries(desk: _Desk) -> list[tuple[Asked, Node]]:
     """Further attempts of a call that already has its first: the same id, executed again."""
     by_id = {asked.call.call_id: asked for asked, _ in desk.pairs if asked.call.call_id is not None}
-    return [(by_id[node.facts.call_id], node) for node in desk.free() if node.facts.call_id in by_id]
-
-
-def _identified(call: RequestedCall, node: Node) -> bool:
-    return call.call_id is not None and call.call_id == node.facts.call_id
+    return [(by_id[node.facts.call_id], node) for node in desk.unasked() if node.facts.call_id in by_id]
 
 
 def _start(node: Node) -> tuple[int, str]:
@@ -92,8 +109,9 @@ def _start(node: Node) -> tuple[int, str]:
 
 
 def _named(call: RequestedCall, node: Node) -> bool:
-    """Frameworks show the model a name in another spelling: ``Delegate work`` and ``delegate_work``."""
-    return node.facts.name is not None and spelled(call.name) == spelled(node.facts.name)
+    """Frameworks show the model a name in another spelling: ``Delegate work`` and ``delegate_work``.
+    A name that either side did not record does not keep them apart."""
+    return not call.name or node.facts.name is None or spelled(call.name) == spelled(node.facts.name)
 
 
 def spelled(name: str) -> str:
@@ -139,4 +157,3 @@ def _windows(tree: Tree, models: Sequence[Node], asked: Iterable[Asked]) -> Mapp
 def _agent_key(tree: Tree, node: Node) -> Key | None:
     agent = tree.agent(node)
     return agent.key if agent else None
-

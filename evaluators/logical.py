@@ -7,22 +7,24 @@ when the tool is idempotent or both attempts carry the same idempotency key.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from redfirst.evaluators.canonical import INTENT, canonical_text, digest, same
-from redfirst.evaluators.trajectory import CallStatus, Effect, ToolCall, precedes
+from redfirst.evaluators.trajectory import MISSING, CallStatus, Effect, ToolCall, precedes
 
 _SHORT = 80
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class LogicalCall:
     """One call as the agent meant it: the attempts of it, first to last."""
 
     attempts: tuple[ToolCall, ...]
     intent: str | None
-    """Digest of the arguments without volatile keys and nulls; ``None`` when they were not recorded."""
+    """The arguments as canonical text without volatile keys and nulls; ``None`` when not recorded."""
 
     @property
     def first(self) -> ToolCall:
@@ -33,6 +35,13 @@ class LogicalCall:
     def last(self) -> ToolCall:
         """The attempt whose answer the agent went on with."""
         return self.attempts[-1]
+
+    @functools.cached_property
+    def answer(self) -> str | None:
+        """What it answered, as canonical text; ``None`` when that was not recorded."""
+        if self.last.result is not MISSING:
+            return "=" + canonical_text(self.last.result)
+        return f"!{self.last.error}" if self.last.error is not None else None
 
 
 def logical_calls(calls: Iterable[ToolCall], *, undeclared_is_retry: bool = True) -> list[LogicalCall]:
@@ -47,7 +56,7 @@ def logical_calls(calls: Iterable[ToolCall], *, undeclared_is_retry: bool = True
     for call in calls:
         if not call.ran:
             continue
-        intent = None if call.arguments is None else digest(call.arguments, INTENT)
+        intent = None if call.arguments is None else canonical_text(call.arguments, INTENT)
         if intent is not None:
             key = (call.agent, call.name, intent)
             position = latest.get(key)
@@ -58,6 +67,31 @@ def logical_calls(calls: Iterable[ToolCall], *, undeclared_is_retry: bool = True
         found.append([call])
         intents.append(intent)
     return [LogicalCall(tuple(attempts), intent) for attempts, intent in zip(found, intents, strict=True)]
+
+
+def in_time(calls: Iterable[ToolCall]) -> list[ToolCall]:
+    """The calls by start, or by turn where starts are unknown.
+
+    Calls that began together stand by content, so that the order they are listed in decides nothing.
+    """
+    listed = list(calls)
+    timed = all(call.start_ns for call in listed)
+    turned = all(call.turn is not None for call in listed)
+
+    def began(call: ToolCall) -> tuple[int, int]:
+        turn = -1 if call.turn is None else call.turn
+        return (call.start_ns, turn) if timed else (turn, call.start_ns) if turned else (call.index, 0)
+
+    ordered: list[ToolCall] = []
+    for _, together in itertools.groupby(sorted(listed, key=began), key=began):
+        group = list(together)
+        ordered.extend(group if len(group) == 1 else sorted(group, key=_content))
+    return ordered
+
+
+def _content(call: ToolCall) -> str:
+    facts = (call.effect, call.idempotent, call.poll, call.error, call.span_id)
+    return canonical_text([call.name, call.arguments, call.agent, call.status, call.result, *map(str, facts)])
 
 
 def short_arguments(call: ToolCall) -> str:

@@ -132,14 +132,13 @@ def _looks_like_json(body: bytes) -> bool:
 def _decode_json(body: bytes) -> Decoded:
     from redfirst.evaluators.otlp_json import from_json
 
-    total = Decoded()
     parts: list[Decoded] = []
     for line, document in _documents(body):
         prefix = f"line {line}: " if line else ""
         try:
             spans, logs, refused = from_json(document)
         except UnreadableInput as problem:
-            raise UnreadableInput(f"{prefix}{problem}") from problem
+            raise type(problem)(f"{prefix}{problem}") from problem
         parts.append(
             Decoded(
                 spans=tuple(spans),
@@ -147,12 +146,11 @@ def _decode_json(body: bytes) -> Decoded:
                 refused=tuple(Refused(reason, f"{prefix}{where}") for reason, where in refused),
             )
         )
-    total = Decoded(
+    return Decoded(
         spans=tuple(span for part in parts for span in part.spans),
         logs=tuple(log for part in parts for log in part.logs),
         refused=tuple(item for part in parts for item in part.refused),
     )
-    return total
 
 
 def _documents(body: bytes) -> Iterator[tuple[int | None, object]]:

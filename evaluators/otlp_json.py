@@ -28,22 +28,32 @@ _KINDS = {"UNSPECIFIED": 0, "INTERNAL": 1, "SERVER": 2, "CLIENT": 3, "PRODUCER":
 _SHOWN = 60
 
 
+class NotOtlp(UnreadableInput):
+    """The JSON is well formed and something else than OTLP."""
+
+
 def from_json(document: object) -> tuple[list[Span], list[LogRecord], Refusals]:
     """Spans, log records and what was refused of one request, or of a list of requests.
 
     Raises:
-        UnreadableInput: it is not such a request, or a field has a value of the wrong type.
+        NotOtlp: it is no such request.
+        UnreadableInput: a field has a value of the wrong type.
     """
     spans: list[Span] = []
     logs: list[LogRecord] = []
     refused: Refusals = []
     for request in document if isinstance(document, list) else [document]:
         if not isinstance(request, Mapping):
-            raise UnreadableInput(f"Expected an OTLP export request as a JSON object, found {_shown(request)}.")
+            raise NotOtlp(f"Expected an OTLP export request as a JSON object, found {_shown(request)}.")
         resource_spans, resource_logs = _get(request, "resourceSpans"), _get(request, "resourceLogs")
-        if resource_spans is None and resource_logs is None and request and _get(request, "resourceMetrics") is None:
+        if (
+            resource_spans is None
+            and resource_logs is None
+            and request
+            and _get(request, "resourceMetrics") is None
+        ):
             keys = ", ".join(sorted(map(str, request)))[:_SHOWN]
-            raise UnreadableInput(
+            raise NotOtlp(
                 f"Expected a JSON object with resourceSpans or resourceLogs, found the keys {keys}."
             )
         spans.extend(_spans(resource_spans, refused))

@@ -47,7 +47,9 @@ def _signal(body: bytes) -> Literal["traces", "logs"]:
         _parsed(body, "logs")
         return "logs"
     records = [span for rs in traces.resource_spans for ss in rs.scope_spans for span in ss.spans]
-    if not records or any(len(span.trace_id) == _TRACE_ID and len(span.span_id) == _SPAN_ID for span in records):
+    if not records or any(
+        len(span.trace_id) == _TRACE_ID and len(span.span_id) == _SPAN_ID for span in records
+    ):
         return "traces"
     try:
         logs = _parsed(body, "logs")
@@ -114,7 +116,9 @@ def _span(span: Any, scope: str, version: str, resource: Mapping[str, AttributeV
         ),
         links=tuple(
             SpanLink(
-                trace_id=link.trace_id.hex(), span_id=link.span_id.hex(), attributes=_attributes(link.attributes)
+                trace_id=link.trace_id.hex(),
+                span_id=link.span_id.hex(),
+                attributes=_attributes(link.attributes),
             )
             for link in span.links
         ),

@@ -2,18 +2,18 @@
 
 Python's engine backtracks: ``(a+)+$`` on 30 characters takes minutes, and the text comes from whoever
 talks to the agent. Refused when a pattern is loaded: a repeated group that holds a repetition or an
-alternative, a back reference, more than three open repetitions (each adds a power of the text's length).
+alternative, a back reference, more than three open repetitions. Each open repetition adds a power of the
+text's length to the time, so the more of them, the shorter the text that a pattern is tried on.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 LONGEST_PATTERN = 200
-LONGEST_SUBJECT = 10_000
-MOST_OPEN_REPETITIONS = 3
+LONGEST_SUBJECTS = (10_000, 10_000, 1_000, 250)
+"""How long a text may be, by the number of open repetitions: with n of them the time grows as length ** (n + 1)."""
 LARGEST_BOUND = 50
 """A repetition bounded above this counts as open."""
 
@@ -36,10 +36,11 @@ class Pattern:
 
     text: str
     compiled: re.Pattern[str]
+    longest_subject: int
 
     def found_in(self, subject: str) -> bool | None:
         """Whether it matches anywhere; unknown for a text beyond the limit."""
-        return None if len(subject) > LONGEST_SUBJECT else self.compiled.search(subject) is not None
+        return None if len(subject) > self.longest_subject else self.compiled.search(subject) is not None
 
 
 def compile_pattern(text: str) -> Pattern:
@@ -54,25 +55,32 @@ def compile_pattern(text: str) -> Pattern:
         compiled = re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"pattern {text!r} is no regular expression: {error}") from error
-    problem = next(_problems(text), None)
-    if problem:
-        raise ValueError(f"pattern {text!r} {problem}; write it without")
-    return Pattern(text, compiled)
+    repetitions = _open_repetitions(text)
+    if repetitions >= len(LONGEST_SUBJECTS):
+        raise ValueError(
+            f"pattern {text!r} has {repetitions} open repetitions (*, +, {{n,}}); write it with fewer"
+        )
+    return Pattern(text, compiled, LONGEST_SUBJECTS[repetitions])
 
 
-def _problems(text: str) -> Iterator[str]:
+def _open_repetitions(text: str) -> int:
+    """How many repetitions without a near end a pattern has.
+
+    Raises:
+        ValueError: it has something that may take exponential time.
+    """
     varied = [False]
     """For the whole pattern and every open group: whether it holds a repetition or an alternative."""
     closed = False
     """Whether the token before closed such a group."""
-    open_repetitions = 0
+    repetitions = 0
     for token in _TOKEN.finditer(text):
         before, closed = closed, False
         if token["reference"]:
-            yield "refers back to a group (exponential time)"
-        elif token["verbose"]:
-            yield "has the flag x"
-        elif token["open"]:
+            raise _dangerous(text, "refers back to a group")
+        if token["verbose"]:
+            raise _dangerous(text, "has the flag x, which hides what is repeated")
+        if token["open"]:
             varied.append(False)
         elif token["close"]:
             closed = varied.pop()
@@ -81,11 +89,14 @@ def _problems(text: str) -> Iterator[str]:
             varied[-1] = True
         elif token["repeat"]:
             if before and token["repeat"][0] != "?":
-                yield "repeats a group that holds a repetition or an alternative (exponential time)"
+                raise _dangerous(text, "repeats a group that holds a repetition or an alternative")
             varied[-1] = varied[-1] or token["fixed"] is None
-            open_repetitions += _is_open(token)
-    if open_repetitions > MOST_OPEN_REPETITIONS:
-        yield f"has more than {MOST_OPEN_REPETITIONS} open repetitions (*, +, {{n,}})"
+            repetitions += _is_open(token)
+    return repetitions
+
+
+def _dangerous(text: str, why: str) -> ValueError:
+    return ValueError(f"pattern {text!r} {why} (it may take exponential time); write it without")
 
 
 def _is_open(repeat: re.Match[str]) -> bool:

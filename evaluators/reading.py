@@ -14,7 +14,7 @@ from redfirst.evaluators.dialects.registry import facts_of
 from redfirst.evaluators.errors import UnreadableInput
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.structure import Key, Node, Tree, model_nodes
-from redfirst.evaluators.trajectory import Trajectory
+from redfirst.evaluators.trajectory import Message, Trajectory
 
 _RUN_KINDS = frozenset({Kind.AGENT, Kind.MODEL, Kind.TOOL})
 
@@ -63,7 +63,10 @@ def read(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Reading:
             single.setdefault(conversation, []).append(nodes)
         else:
             groups.append(nodes)
-    runs = [assemble(nodes, run_id=nodes[0].span.trace_id, trace_ids=(nodes[0].span.trace_id,)) for nodes in groups]
+    runs = [
+        assemble(nodes, run_id=nodes[0].span.trace_id, trace_ids=(nodes[0].span.trace_id,))
+        for nodes in groups
+    ]
     for conversation, parts in single.items():
         runs.extend(_conversation(conversation, parts))
     return Reading(tuple(sorted(runs, key=lambda run: (run.start_ns, run.run_id))), not_a_run)
@@ -78,7 +81,11 @@ def _distinct(spans: Iterable[Span]) -> list[Span]:
         key = (span.trace_id, span.span_id)
         other = found.get(key)
         # A span sent twice with different content: the one that ended later, so that order decides nothing.
-        if other is None or (span.end_ns, len(span.attributes), repr(span)) > (other.end_ns, len(other.attributes), repr(other)):
+        if other is None or (span.end_ns, len(span.attributes), repr(span)) > (
+            other.end_ns,
+            len(other.attributes),
+            repr(other),
+        ):
             found[key] = span
     return sorted(found.values(), key=lambda span: (span.start_ns, span.span_id, span.trace_id))
 
@@ -126,16 +133,21 @@ def _conversation(conversation: tuple[str, str], parts: Iterable[list[Node]]) ->
 
 def _begins_anew(before: Sequence[Node], after: Sequence[Node]) -> bool:
     earlier, later = model_nodes(Tree.of(before))[0].facts, model_nodes(Tree.of(after))[0].facts
-    said = earlier.output
+    said, asked = earlier.output, later.input
     if said is not None and said.tool_calls:
-        return False
-    asked = later.input
+        wanted = {call.call_id for call in said.tool_calls if call.call_id}
+        return bool(wanted) and asked is not None and not wanted & _call_ids(asked)
     if asked is None:
         return said is not None and bool(said.content)
     if asked[-1].role != "user":
         return False
     repeated = earlier.failed and last_text(earlier.input, "user") == asked[-1].content
     return not repeated
+
+
+def _call_ids(messages: Sequence[Message]) -> set[str | None]:
+    """The ids of calls these messages ask for or answer."""
+    return {call.call_id for m in messages for call in m.tool_calls} | {m.tool_call_id for m in messages}
 
 
 def _joined(conversation: tuple[str, str], parts: Sequence[Sequence[Node]]) -> Trajectory:

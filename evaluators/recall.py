@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from redfirst.evaluators.assignment import assign
 from redfirst.evaluators.kleene import Truth
-from redfirst.evaluators.rule_kinds.calls import CallPattern, in_time
+from redfirst.evaluators.logical import in_time
+from redfirst.evaluators.rule_kinds.calls import CallPattern
 from redfirst.evaluators.rule_kinds.conclude import at
 from redfirst.evaluators.rule_kinds.task import When
 from redfirst.evaluators.trajectory import Completeness, ToolCall, Trajectory

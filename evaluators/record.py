@@ -82,7 +82,12 @@ def _call(call: ToolCall) -> dict[str, object]:
 
 
 def _handoff(handoff: Handoff) -> dict[str, object]:
-    return {"source": handoff.source, "target": handoff.target, "name": handoff.name, "span_id": handoff.span_id}
+    return {
+        "source": handoff.source,
+        "target": handoff.target,
+        "name": handoff.name,
+        "span_id": handoff.span_id,
+    }
 
 
 def _gap(gap: Gap) -> dict[str, object]:

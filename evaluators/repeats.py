@@ -20,10 +20,11 @@ Tools declared with ``poll`` are never repeats. Calls that were denied or never 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
-from redfirst.evaluators.canonical import VOLATILE_KEYS, canonical_text
-from redfirst.evaluators.logical import LogicalCall, logical_calls, short_arguments
+from redfirst.evaluators.logical import LogicalCall, in_time, logical_calls, short_arguments
+from redfirst.evaluators.standstill import cycles, no_progress
 from redfirst.evaluators.trajectory import MISSING, CallStatus, Effect, Stop, ToolCall, Trajectory, precedes
 from redfirst.evaluators.verdict import (
     Evidence,
@@ -36,14 +37,6 @@ from redfirst.evaluators.verdict import (
 )
 
 VERSION = 1
-NO_PROGRESS_FROM = 3
-NO_PROGRESS_FROM_SHORT = 5
-SHORT_ANSWER = 64
-LONGEST_PERIOD = 8
-FEWEST_ROUNDS = 3
-CURSOR_KEYS = frozenset(
-    {"page", "cursor", "offset", "after", "start", "skip", "page_token", "next_token", "from"}
-)
 
 _CAPS = frozenset({Stop.STEP_CAP, Stop.TOKEN_CAP, Stop.TIME_CAP, Stop.LOOP_CUT})
 
@@ -54,7 +47,7 @@ def repeats(run: Trajectory) -> Verdict:
     if not calls:
         return not_applicable("no tool was called")
     counted = _exact(calls)
-    for position, why in (*_cycles(calls), *_no_progress(calls)):
+    for position, why in (*cycles(calls), *no_progress(calls)):
         counted.setdefault(position, why)
     if not counted:
         unread = _unreadable(calls)
@@ -77,7 +70,7 @@ def _ran(run: Trajectory) -> list[ToolCall]:
     last_turn = max((call.turn for call in run.tool_calls if call.turn is not None), default=None)
     return [
         call
-        for call in run.tool_calls
+        for call in in_time(run.tool_calls)
         if call.ran
         and not (
             cut
@@ -91,147 +84,78 @@ def _ran(run: Trajectory) -> list[ToolCall]:
 
 def _exact(calls: Sequence[LogicalCall]) -> dict[int, str]:
     counted: dict[int, str] = {}
-    seen: dict[tuple[str, str], list[int]] = defaultdict(list)
+    written: set[tuple[str, str]] = set()
+    last_two: dict[tuple[str | None, str, str], tuple[int | None, int]] = {}
+    changers = _Changers(calls)
     for position, call in enumerate(calls):
         if call.intent is None:
             continue
-        earlier = seen[call.first.name, call.intent]
-        if earlier and not call.first.poll:
-            why = _why_repeated(calls, earlier, position)
-            if why:
-                counted[position] = why
-        earlier.append(position)
+        name, agent = call.first.name, call.first.agent
+        before, last = last_two.get((agent, name, call.intent), (None, None))
+        why = None
+        if call.first.poll:
+            pass
+        elif call.first.effect is Effect.WRITE and (name, call.intent) in written:
+            why = "was written again"
+        elif call.first.effect is not Effect.WRITE and last is not None:
+            why = _why_repeated(calls, before, last, position, changers)
+        if why:
+            counted[position] = why
+        written.add((name, call.intent))
+        last_two[agent, name, call.intent] = (last, position)
     return counted
 
 
-def _why_repeated(calls: Sequence[LogicalCall], earlier: Sequence[int], position: int) -> str | None:
-    call = calls[position]
-    if call.first.effect is Effect.WRITE:
-        return "was written again"
-    own = [place for place in earlier if calls[place].first.agent == call.first.agent]
-    if not own:
-        return None
-    before = calls[own[-1]]
-    if before.last.turn is not None and before.last.turn == call.first.turn:
+def _why_repeated(
+    calls: Sequence[LogicalCall], before: int | None, last: int, position: int, changers: _Changers
+) -> str | None:
+    """Why a call that its agent made before, last at ``last``, is a repeat; ``None`` when it is none."""
+    call, earlier = calls[position], calls[last]
+    if earlier.last.turn is not None and earlier.last.turn == call.first.turn:
         return "was called again in the same turn"
-    if _may_have_changed(calls, own[-1], position):
+    if changers.may_have_changed(last, position):
         return None
-    if before.last.status is CallStatus.TOOL_ERROR:
-        tried = len(own) > 1 and calls[own[-2]].last.status is CallStatus.TOOL_ERROR
-        return "was tried again unchanged after the same error" if tried else None
-    if _answer(before) != _answer(call):
+    if earlier.last.status is CallStatus.TOOL_ERROR:
+        tried = before is not None and calls[before].last.status is CallStatus.TOOL_ERROR
+        return "was tried again unchanged after failing twice" if tried else None
+    if earlier.answer != call.answer:
         return "was called again (declare the tool with poll if waiting for a change is its use)"
-    return "was called again with nothing changed in between"
+    if call.answer is None:
+        return "was called again with nothing changed in between"
+    return "was called again and answered the same"
 
 
-def _may_have_changed(calls: Sequence[LogicalCall], before: int, after: int) -> bool:
-    """Whether something ran between or beside the two that may have changed the answer."""
-    others = list(range(before + 1, after))
-    place = before - 1
-    while place >= 0 and not precedes(calls[place].last, calls[before].first):
-        others.append(place)
-        place -= 1
-    place = after + 1
-    while place < len(calls) and not precedes(calls[after].last, calls[place].first):
-        others.append(place)
-        place += 1
-    effects = {
-        calls[other].first.effect for other in others if calls[other].last.status is not CallStatus.TOOL_ERROR
-    }
-    if Effect.WRITE in effects:
-        return True
-    old, new = _answer(calls[before]), _answer(calls[after])
-    return None in effects and (old is None or old != new)
+class _Changers:
+    """Which calls may have changed what others answer: writes surely, calls of undeclared effect perhaps."""
+
+    def __init__(self, calls: Sequence[LogicalCall]) -> None:
+        self._calls = calls
+        self._writes = list(accumulate((_changes(call, Effect.WRITE) for call in calls), initial=0))
+        self._undeclared = list(accumulate((_changes(call, None) for call in calls), initial=0))
+
+    def may_have_changed(self, before: int, after: int) -> bool:
+        """Whether something ran between or beside the two that may have changed the answer."""
+        calls = self._calls
+        first, last = before, after
+        while first > 0 and not precedes(calls[first - 1].last, calls[before].first):
+            first -= 1
+        while last + 1 < len(calls) and not precedes(calls[after].last, calls[last + 1].first):
+            last += 1
+        if self._between(self._writes, first, last, before, after):
+            return True
+        old, new = calls[before].answer, calls[after].answer
+        return bool(self._between(self._undeclared, first, last, before, after)) and (
+            old is None or old != new
+        )
+
+    def _between(self, sums: Sequence[int], first: int, last: int, before: int, after: int) -> int:
+        """How many in first…last, the two themselves left out."""
+        own = sum(sums[place + 1] - sums[place] for place in (before, after))
+        return sums[last + 1] - sums[first] - own
 
 
-def _answer(call: LogicalCall) -> str | None:
-    """The answer as text; ``None`` when it was not recorded."""
-    if call.last.result is not MISSING:
-        return "=" + canonical_text(call.last.result)
-    return f"!{call.last.error}" if call.last.error is not None else None
-
-
-def _cycles(calls: Sequence[LogicalCall]) -> Iterator[tuple[int, str]]:
-    order = sorted(range(len(calls)), key=lambda place: _place_in_turn(calls, place))
-    tokens = [_token(calls[place], place) for place in order]
-    for period in range(2, LONGEST_PERIOD + 1):
-        length = 0
-        for end in range(period, len(tokens) + 1):
-            if end < len(tokens) and tokens[end] == tokens[end - period]:
-                length += 1
-                continue
-            if (length + period) // period >= FEWEST_ROUNDS and len(set(tokens[end - period : end])) > 1:
-                why = f"went round in a cycle of {period} calls with the same answers"
-                yield from ((order[place], why) for place in range(end - length, end))
-            length = 0
-
-
-def _place_in_turn(calls: Sequence[LogicalCall], place: int) -> tuple[int, str]:
-    """Sorts the calls of one turn by content, so that their order within it decides nothing."""
-    turn = calls[place].first.turn
-    start = place
-    while turn is not None and start > 0 and calls[start - 1].first.turn == turn:
-        start -= 1
-    return start, _token(calls[place], place)
-
-
-def _token(call: LogicalCall, place: int) -> str:
-    """What must be equal round by round; a call that cannot be compared, or polls, equals nothing."""
-    answer = _answer(call)
-    if call.intent is None or answer is None or call.first.poll:
-        return f"#{place}"
-    return f"{call.first.name} {call.intent} {answer}"
-
-
-def _no_progress(calls: Sequence[LogicalCall]) -> Iterator[tuple[int, str]]:
-    streak: list[int] = []
-    for position, call in enumerate(calls):
-        if streak and not _stands_still(calls[streak[-1]], call):
-            streak = []
-        streak.append(position)
-        if len({calls[place].intent for place in streak}) >= _patience(call):
-            yield position, "was called with other arguments and gave the same answer each time"
-
-
-def _patience(call: LogicalCall) -> int:
-    """How many equal answers in a row are no chance."""
-    chance = not _is_empty(call) and len(_answer(call) or "") < SHORT_ANSWER
-    return NO_PROGRESS_FROM_SHORT if chance else NO_PROGRESS_FROM
-
-
-def _is_empty(call: LogicalCall) -> bool:
-    """Whether the answer holds no value at all: nothing but nulls, empty texts and empty containers."""
-    return call.last.result is not MISSING and not _holds_value(call.last.result)
-
-
-def _holds_value(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_holds_value, value.values()))
-    if isinstance(value, list | tuple):
-        return any(map(_holds_value, value))
-    return value is not None and value != ""
-
-
-def _stands_still(before: LogicalCall, call: LogicalCall) -> bool:
-    effect, answer = call.first.effect, _answer(call)
-    return (
-        (before.first.name, before.first.agent) == (call.first.name, call.first.agent)
-        and not call.first.poll
-        and None not in (before.intent, call.intent, answer)
-        and answer == _answer(before)
-        and (effect is Effect.READ or (effect is None and _is_empty(call)))
-        and precedes(before.last, call.first)
-        and not _pages(before.last, call.first)
-    )
-
-
-def _pages(before: ToolCall, call: ToolCall) -> bool:
-    ignored = CURSOR_KEYS | VOLATILE_KEYS
-    old, new = (
-        canonical_text({key: value for key, value in (one.arguments or {}).items() if key not in ignored})
-        for one in (before, call)
-    )
-    return old == new and canonical_text(before.arguments) != canonical_text(call.arguments)
+def _changes(call: LogicalCall, effect: Effect | None) -> int:
+    return call.first.effect is effect and call.last.status is not CallStatus.TOOL_ERROR
 
 
 def _unreadable(calls: Sequence[LogicalCall]) -> str | None:
@@ -243,7 +167,9 @@ def _unreadable(calls: Sequence[LogicalCall]) -> str | None:
         (
             name
             for name, group in names.items()
-            if len(group) > 1 and not group[0].first.poll and any(call.intent is None for call in group)
+            if len(group) > 1
+            and not any(call.first.poll for call in group)
+            and any(call.intent is None for call in group)
         ),
         None,
     )

@@ -31,23 +31,28 @@ class Tree:
     """All spans of a run, in order of their start."""
 
     nodes: Mapping[Key, Node]
+    parents: Mapping[Key, Key]
+    """The parent of each node that has one here. Free of circles."""
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> Tree:
-        """The tree; ``nodes`` in any order."""
+        """The tree; ``nodes`` in any order. The first of spans that name each other as parents is a top."""
         ordered = sorted(nodes, key=lambda node: (node.span.start_ns, node.span.span_id, node.span.trace_id))
-        return cls({node.key: node for node in ordered})
+        found = {node.key: node for node in ordered}
+        parents = {
+            node.key: (node.span.trace_id, node.span.parent_id)
+            for node in ordered
+            if node.span.parent_id is not None and (node.span.trace_id, node.span.parent_id) in found
+        }
+        _cut_circles(parents, list(found))
+        return cls(found, parents)
 
     def ancestors(self, node: Node) -> Iterator[Node]:
-        """From the parent upwards; ends at an absent parent, and at a parent seen before."""
-        seen = {node.key}
-        while node.span.parent_id is not None:
-            above = self.nodes.get((node.span.trace_id, node.span.parent_id))
-            if above is None or above.key in seen:
-                return
-            seen.add(above.key)
-            yield above
-            node = above
+        """From the parent upwards."""
+        above = self.parents.get(node.key)
+        while above is not None:
+            yield self.nodes[above]
+            above = self.parents.get(above)
 
     def depth(self, node: Node) -> int:
         """How many ancestors are there."""
@@ -66,6 +71,10 @@ class Tree:
                 return None
         return None
 
+    def within(self, node: Node, other: Node) -> bool:
+        """Whether ``other`` is an ancestor of ``node``."""
+        return any(above.key == other.key for above in self.ancestors(node))
+
     def agent(self, node: Node) -> Node | None:
         """The agent that contains it."""
         return self.nearest(node, Kind.AGENT)
@@ -76,7 +85,24 @@ class Tree:
 
     def tops(self) -> list[Node]:
         """Nodes whose parent is not here."""
-        return [node for node in self.nodes.values() if next(self.ancestors(node), None) is None]
+        return [node for node in self.nodes.values() if node.key not in self.parents]
+
+
+def _cut_circles(parents: dict[Key, Key], order: Sequence[Key]) -> None:
+    """Take the parent from the first node of each circle."""
+    rank = {key: place for place, key in enumerate(order)}
+    safe: set[Key] = set()
+    for key in order:
+        path: list[Key] = []
+        on_path: set[Key] = set()
+        at: Key | None = key
+        while at is not None and at not in safe and at not in on_path:
+            path.append(at)
+            on_path.add(at)
+            at = parents.get(at)
+        if at is not None and at in on_path:
+            del parents[min(path[path.index(at) :], key=rank.__getitem__)]
+        safe.update(path)
 
 
 _Merge = Callable[[Node, Node], Node | None]
@@ -128,28 +154,25 @@ def _innermost(tree: Tree, mine: Sequence[Node], kept: set[Key], merge: _Merge) 
 def _siblings(tree: Tree, nodes: Sequence[Node], identity: _Identity, merge: _Merge) -> list[Node]:
     """Fold nodes that two scopes wrote side by side about one call: same id, overlapping in time."""
     out: list[Node] = []
+    places: dict[str, list[int]] = {}
     for node in nodes:
         mine = identity(node.facts)
-        twin = next(
-            (
-                n
-                for n, other in enumerate(out)
-                if mine is not None
-                and identity(other.facts) == mine
-                and other.span.scope != node.span.scope
-                and other.span.start_ns <= node.span.end_ns
-                and node.span.start_ns <= other.span.end_ns
-                and other.key not in {above.key for above in tree.ancestors(node)}
-                and merge(other, node) is not None
-            ),
-            None,
-        )
-        whole = None if twin is None else merge(out[twin], node)
-        if twin is None or whole is None:
-            out.append(node)
+        for place in places.get(mine, ()) if mine is not None else ():
+            other = out[place]
+            if other.span.scope != node.span.scope and _overlap(other, node) and not tree.within(node, other):
+                whole = merge(other, node)
+                if whole is not None:
+                    out[place] = whole
+                    break
         else:
-            out[twin] = whole
+            if mine is not None:
+                places.setdefault(mine, []).append(len(out))
+            out.append(node)
     return out
+
+
+def _overlap(one: Node, other: Node) -> bool:
+    return one.span.start_ns <= other.span.end_ns and other.span.start_ns <= one.span.end_ns
 
 
 def _merge_models(outer: Node, inner: Node) -> Node | None:

@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from redfirst.evaluators import Trajectory, Verdict
+from redfirst.instrumentation.conversation import read_reply
 
 Json = Any
 
@@ -20,10 +21,19 @@ def repaired(
     place = _first_failure(run, failed, len(turns))
     if place is None or place >= len(turns):
         return None
-    final = final_reply(turns[place]["response"], ANSWER)
+    final = _final(turns, place)
     if final is None:
         return None
     return [*map(dict, turns[:place]), {"turn": place + 1, "response": final}]
+
+
+def _final(turns: Sequence[Mapping[str, Json]], place: int) -> Json | None:
+    """An answer in the shape the model gave one in, or else in that of the turn it replaces."""
+    for turn in turns:
+        reply = read_reply(turn["response"])
+        if reply is not None and reply.turn.text is not None and not reply.turn.calls:
+            return final_reply(turn["response"], ANSWER)
+    return final_reply(turns[place]["response"], ANSWER)
 
 
 def _first_failure(run: Trajectory, failed: Sequence[Verdict], turns: int) -> int | None:
@@ -59,7 +69,8 @@ def final_reply(response: Json, text: str) -> Json | None:
         out["content"], out["stop_reason"] = [{"type": "text", "text": text}], "end_turn"
         return out
     if "content" in out:
-        out.pop("tool_calls", None)
+        if "tool_calls" in out:
+            out["tool_calls"] = []
         out["content"] = text
         return out
     return None

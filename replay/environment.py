@@ -52,6 +52,7 @@ class Environment:
         self._world = world
         self._lock = threading.RLock()
         self._writes: list[str] = []
+        self._said: str | None = None  # the last recorded turn's answer, where it asked for nothing more
         self._wanted: list[
             str
         ] = []  # what the last recorded model turn asked for and no call has answered yet
@@ -116,6 +117,7 @@ class Environment:
         reply = read_reply(turn.response)
         if reply is not None:
             self._wanted = [wanted.name for wanted in reply.turn.calls]
+            self._said = None if reply.turn.calls else reply.turn.text
 
     def _settle(self) -> None:
         """What the last turn asked for and nothing ran, the code refused."""
@@ -126,6 +128,8 @@ class Environment:
         """The agent returned or raised."""
         with self._lock:
             self._settle()
+            if error is None and self._said is not None and self._said not in str(answer):
+                self.live_decisions.append("the answer is not the model's")
             ended: dict[str, Json] = {"kind": "end", "answer": answer}
             if error is not None and not isinstance(error, HarnessStop):
                 ended["error"] = type(error).__name__

@@ -52,16 +52,17 @@ def judged(execution: Execution, targets: Sequence[Check], guards: Sequence[Chec
     """What an execution shows of these checks."""
     if execution.stop is not None:
         return _none(execution, execution.stop, execution.stop_message)
-    runs = read_runs(execution.spans)
-    if len(runs) != 1 or not (runs[0].tool_calls or runs[0].model_calls):
-        return _none(
-            execution,
-            StopKind.AGENT_NOT_CALLED,
-            "the function that the factory made returned without calling an instrumented agent, model or tool"
-            if not runs
-            else f"the agent left {len(runs)} runs and no single one that calls a model or a tool",
+    runs = [run for run in read_runs(execution.spans) if run.tool_calls or run.model_calls]
+    # a thread started without the agent's context leaves a trace of its own, in production as here
+    whole = [run for run in runs if run.agents] or runs
+    if len(whole) != 1:
+        said = (
+            f"the agent left {len(whole)} runs where one was asked for"
+            if whole
+            else "the function that the factory made returned without calling an instrumented agent, model or tool"
         )
-    run = runs[0]
+        return _none(execution, StopKind.AGENT_NOT_CALLED, said)
+    run = whole[0]
     hit, guard = judge(run, targets), judge(run, guards)
     outcome, because = _outcome((*hit, *guard))
     return Result(outcome=outcome, because=because, targets=hit, guards=guard, run=run, execution=execution)

@@ -184,7 +184,6 @@ def prove(
         ("S3", lambda p: _control(p, control)),
         ("S6", _write),
     ]
-    (path / PROOF_FILE).unlink(missing_ok=True)  # a proof that is being made again holds no longer
     for name, stage in stages:
         try:
             proving.step(name, stage(proving))

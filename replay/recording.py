@@ -229,6 +229,8 @@ def _response(
     if call.arguments is None:
         made.gaps.append(f"the arguments of {call.name} were not recorded (span {call.span_id})")
         return None
+    if _own_json(span, semconv.TOOL_CALL_ARGUMENTS) is MISSING:
+        made.tools_grade = "reconstructed"
     answer: dict[str, Json] = {}
     if span is not None and any(event.name == "exception" for event in span.events):
         answer["error"] = ErrorPart(**_error(span, call.error))

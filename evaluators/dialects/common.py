@@ -8,7 +8,14 @@ from redfirst.evaluators.dialects.values import first_text, number
 from redfirst.evaluators.span import Span, StatusCode
 from redfirst.evaluators.trajectory import Tokens
 
-CONTROL_FLOW = ("ParentCommand", "GraphBubbleUp", "GraphInterrupt", "NodeInterrupt", "CallDeferred", "ApprovalRequired")
+CONTROL_FLOW = (
+    "ParentCommand",
+    "GraphBubbleUp",
+    "GraphInterrupt",
+    "NodeInterrupt",
+    "CallDeferred",
+    "ApprovalRequired",
+)
 """Exceptions by which frameworks steer, not fail."""
 _PARKING = ("GraphInterrupt", "NodeInterrupt", "CallDeferred", "ApprovalRequired")
 
@@ -25,7 +32,9 @@ def error_of(span: Span, *, failed: bool | None = None) -> dict[str, object]:
     if not failed:
         return {}
     names = f"{kind or ''} {span.status_message}"
-    if any(name in names.replace("(", " ").replace(":", " ").replace(".", " ").split() for name in CONTROL_FLOW):
+    if any(
+        name in names.replace("(", " ").replace(":", " ").replace(".", " ").split() for name in CONTROL_FLOW
+    ):
         return {"interrupted": any(name in names for name in _PARKING)}
     message = first_text(exception.get("exception.message"), span.status_message, kind) or "error"
     return {"failed": True, "error": message, "error_type": kind}

@@ -79,9 +79,10 @@ class SpanFacts:
 
     @property
     def says_something(self) -> bool:
-        """Whether a model span carries anything of a call that was answered or failed."""
+        """Whether a model span carries anything of a call that was made."""
         return bool(
             self.output is not None
+            or self.input
             or self.finish
             or self.response_id
             or self.failed

@@ -6,22 +6,25 @@ moved it between the three, and a deployment chooses.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from redfirst.evaluators import semconv
-from redfirst.evaluators.dialects.common import Attributes, error_of, first, flattened, tokens_of
+from redfirst.evaluators.dialects.common import Attributes, error_of, first, tokens_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
-from redfirst.evaluators.dialects.messages import last_text, message_of, messages_of, one_output
+from redfirst.evaluators.dialects.genai_content import (
+    from_content,
+    from_events,
+    from_flattened,
+    told_by_messages,
+)
+from redfirst.evaluators.dialects.messages import last_text, messages_of, one_output
 from redfirst.evaluators.dialects.values import (
     arguments_of,
     block_text,
-    container,
     first_text,
     listed,
     mapping,
     outcome_of,
-    plain,
     text,
     unpacked,
 )
@@ -41,7 +44,6 @@ KINDS = {
     "handoff": Kind.HANDOFF,
     "agent_handoff": Kind.HANDOFF,
 }
-_MESSAGE_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message|gen_ai\.choice")
 _DETAILS = "gen_ai.client.inference.operation.details"
 _PLACEHOLDERS = frozenset({"unknown", ""})
 
@@ -82,7 +84,9 @@ def kind_of(span: Span) -> Kind:
     if semconv.TOOL_NAME in attributes:
         return Kind.TOOL
     named = semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes
-    said = semconv.OUTPUT_MESSAGES in attributes or any(event.name == "gen_ai.choice" for event in span.events)
+    said = semconv.OUTPUT_MESSAGES in attributes or any(
+        event.name == "gen_ai.choice" for event in span.events
+    )
     if named and (said or any(key.startswith("gen_ai.usage.") for key in attributes)):
         return Kind.MODEL
     return Kind.STRUCTURE
@@ -102,7 +106,7 @@ def read_genai(span: Span, logs: Sequence[LogRecord], *, dialect: str, kind: Kin
         **_exception(span, logs),
     }
     if kind is Kind.TOOL:
-        fields |= _tool(attributes, span, logs)
+        fields |= _tool(attributes, span)
     elif kind is Kind.MODEL:
         fields |= _model(attributes, span, logs)
     elif kind is Kind.AGENT:
@@ -110,7 +114,9 @@ def read_genai(span: Span, logs: Sequence[LogRecord], *, dialect: str, kind: Kin
     elif kind is Kind.HANDOFF:
         target = text(attributes.get("gen_ai.handoff.to_agent"))
         fields["name"] = None if target in _PLACEHOLDERS else target
-        fields["agent"] = first_text(attributes.get("gen_ai.handoff.from_agent"), attributes.get(semconv.AGENT_NAME))
+        fields["agent"] = first_text(
+            attributes.get("gen_ai.handoff.from_agent"), attributes.get(semconv.AGENT_NAME)
+        )
     return SpanFacts(**fields)  # type: ignore[arg-type]  # one name for each field, checked by the tests
 
 
@@ -119,45 +125,29 @@ def session_of(attributes: Attributes) -> str | None:
     return first_text(attributes.get(semconv.SESSION_ID), attributes.get(semconv.CONVERSATION_ID))
 
 
-def _tool(attributes: Attributes, span: Span, logs: Sequence[LogRecord]) -> dict[str, object]:
+def _tool(attributes: Attributes, span: Span) -> dict[str, object]:
     given, recorded, told_id = first(attributes, semconv.TOOL_CALL_ARGUMENTS, "tool_arguments"), None, None
     recorded = first(attributes, semconv.TOOL_CALL_RESULT, "tool_response")
     if given is None and recorded is None:
-        given, recorded, told_id = _told_by_messages(attributes, span)
+        given, recorded, told_id = told_by_messages(attributes, span)
     arguments = arguments_of(given)
     outcome = outcome_of(MISSING if recorded is None else recorded)
     failed: dict[str, object] = {}
     if outcome.error is not None:
         failed = {"failed": True, "error": outcome.error}
-    name = text(attributes.get(semconv.TOOL_NAME))
+    conventional = span.name.removeprefix("execute_tool ") if span.name.startswith("execute_tool ") else None
+    name = first_text(attributes.get(semconv.TOOL_NAME), conventional)
     return {
         "name": name,
         "agent": text(attributes.get(semconv.AGENT_NAME)),
         "arguments": arguments.named,
         "bare_arguments": arguments.bare,
         "result": outcome.result,
-        "call_id": first_text(attributes.get(semconv.TOOL_CALL_ID), attributes.get("tool_call_id"), told_id, outcome.call_id),
+        "call_id": first_text(
+            attributes.get(semconv.TOOL_CALL_ID), attributes.get("tool_call_id"), told_id, outcome.call_id
+        ),
         **failed,
     }
-
-
-def _told_by_messages(attributes: Attributes, span: Span) -> tuple[object, object, str | None]:
-    """Arguments, result and call id of a tool span that tells them as messages."""
-    given: object = None
-    recorded: object = None
-    call_id: str | None = None
-    for message in messages_of(attributes.get(semconv.INPUT_MESSAGES)) or ():
-        for call in message.tool_calls:
-            given, call_id = call.arguments, call.call_id
-    for message in messages_of(attributes.get(semconv.OUTPUT_MESSAGES)) or ():
-        if message.role == "tool":
-            recorded = message.content
-    for event in span.events:
-        if event.name == "gen_ai.tool.message":
-            given, call_id = event.attributes.get("content"), text(event.attributes.get("id"))
-        elif event.name == "gen_ai.choice":
-            recorded = event.attributes.get("message")
-    return given, recorded, call_id
 
 
 def _agent(attributes: Attributes) -> dict[str, object]:
@@ -178,13 +168,13 @@ def _model(attributes: Attributes, span: Span, logs: Sequence[LogRecord]) -> dic
     said = one_output(messages_of(attributes.get(semconv.OUTPUT_MESSAGES)))
     finish = _finish(attributes)
     if asked is None and said is None:
-        asked, said, event_finish = _from_events(span, logs)
+        asked, said, event_finish = from_events(span, logs)
         finish = finish or event_finish
     if asked is None and said is None:
-        asked, said, event_finish = _from_flattened(attributes)
+        asked, said, event_finish = from_flattened(attributes)
         finish = finish or event_finish
     if asked is None and said is None:
-        asked, said = _from_content(attributes, span)
+        asked, said = from_content(attributes, span)
     return {
         "agent": text(attributes.get(semconv.AGENT_NAME)),
         "input": asked,
@@ -217,7 +207,9 @@ def _details(span: Span, logs: Sequence[LogRecord]) -> Attributes:
 def _exception(span: Span, logs: Sequence[LogRecord]) -> dict[str, object]:
     """An exception that stands in a log record instead of a span event."""
     for record in logs:
-        if record.event_name == "gen_ai.client.operation.exception" and not any(e.name == "exception" for e in span.events):
+        if record.event_name == "gen_ai.client.operation.exception" and not any(
+            e.name == "exception" for e in span.events
+        ):
             kind = text(record.attributes.get("exception.type"))
             message = first_text(record.attributes.get("exception.message"), span.status_message, kind)
             return {"failed": True, "error": message or "error", "error_type": kind}
@@ -230,7 +222,9 @@ def _with_system(messages: tuple[Message, ...] | None, attributes: Attributes) -
         return messages
     found = unpacked(attributes.get("gen_ai.system_instructions"))
     if isinstance(found, list):
-        found = block_text([{"text": part.get("content", part.get("text"))} for part in found if isinstance(part, Mapping)])
+        found = block_text(
+            [{"text": part.get("content", part.get("text"))} for part in found if isinstance(part, Mapping)]
+        )
     return (Message(role="system", content=found), *messages) if isinstance(found, str) else messages
 
 
@@ -247,90 +241,6 @@ def _finish_in(messages: object) -> str | None:
         if isinstance(message, Mapping) and (reason := text(message.get("finish_reason"))):
             return reason
     return None
-
-
-def _from_events(
-    span: Span, logs: Sequence[LogRecord]
-) -> tuple[tuple[Message, ...] | None, Message | None, str | None]:
-    """Messages written one by one: as log records, as span events, or in one attribute of entries."""
-    entries = [(r.event_name or str(r.attributes.get("event.name", "")), _record_body(r)) for r in logs]
-    if not any(_MESSAGE_EVENT.match(name) for name, _ in entries):
-        entries = [(event.name, _event_body(event.attributes)) for event in span.events]
-    if not any(_MESSAGE_EVENT.match(name) for name, _ in entries):
-        listing = listed(span.attributes.get("events")) or []
-        entries = [(str(e.get("event.name", "")), e) for e in listing if isinstance(e, Mapping)]
-    return from_entries(entries)
-
-
-def from_entries(
-    entries: Iterable[tuple[str, Mapping[str, object]]],
-) -> tuple[tuple[Message, ...] | None, Message | None, str | None]:
-    """Input messages, output and finish reason of named message entries in order."""
-    asked: list[Message] = []
-    said: list[Message] = []
-    finish: str | None = None
-    for name, body in entries:
-        found = _MESSAGE_EVENT.match(name)
-        if not found:
-            continue
-        role = found.group(1)
-        if role is None:
-            inner = mapping(body.get("message")) or body
-            said.extend(message_of({"role": "assistant", **inner}))
-            finish = finish or text(body.get("finish_reason"))
-        else:
-            asked.extend(message_of({"role": role, **body}))
-    return tuple(asked) or None, one_output(said), finish
-
-
-def _record_body(record: LogRecord) -> Mapping[str, object]:
-    return mapping(plain(record.body)) or {}
-
-
-def _event_body(attributes: Attributes) -> Mapping[str, object]:
-    inner = mapping(attributes.get("gen_ai.event.content"))
-    if inner is not None:
-        return inner
-    body = {
-        key: unpacked(value) if key in ("message", "tool_calls") else container(value) if key == "content" else value
-        for key, value in attributes.items()
-    }
-    if isinstance(body.get("content"), Mapping):
-        body["content"] = attributes["content"]
-    message = body.get("message")
-    return body if message is None or isinstance(message, Mapping) else {**body, "message": {"content": message}}
-
-
-def _from_flattened(attributes: Attributes) -> tuple[tuple[Message, ...] | None, Message | None, str | None]:
-    """``gen_ai.prompt.<i>.…`` and ``gen_ai.completion.<i>.…``, the oldest of all."""
-    asked = [m for record in flattened(attributes, "gen_ai.prompt") for m in message_of(_nested(record))]
-    completions = flattened(attributes, "gen_ai.completion")
-    said = [m for record in completions for m in message_of({"role": "assistant", **_nested(record)})]
-    finish = next((reason for record in completions if (reason := text(record.get("finish_reason")))), None)
-    return tuple(asked) or None, one_output(said), finish
-
-
-def _from_content(attributes: Attributes, span: Span) -> tuple[tuple[Message, ...] | None, Message | None]:
-    """``gen_ai.prompt`` and ``gen_ai.completion`` as one value each, on the span or in its events."""
-    found = dict(attributes)
-    for event in span.events:
-        found.update({key: value for key, value in event.attributes.items() if key in ("gen_ai.prompt", "gen_ai.completion")})
-    asked, said = found.get("gen_ai.prompt"), found.get("gen_ai.completion")
-    messages = messages_of(asked)
-    if messages is None and isinstance(unpacked(asked), str):
-        messages = (Message(role="user", content=str(unpacked(asked))),)
-    output = one_output(messages_of(said))
-    if output is None and isinstance(unpacked(said), str) and said:
-        output = Message(role="assistant", content=str(unpacked(said)))
-    return messages, output
-
-
-def _nested(record: Mapping[str, object]) -> dict[str, object]:
-    calls = flattened(record, "tool_calls")
-    kept = {key: value for key, value in record.items() if not key.startswith("tool_calls.")}
-    if isinstance(kept.get("content"), str) and isinstance(blocks := unpacked(kept["content"]), list):
-        kept["content"] = blocks
-    return {**kept, "tool_calls": calls} if calls else kept
 
 
 def definitions(value: object) -> tuple[Mapping[str, object], ...] | None:

@@ -43,7 +43,9 @@ def _kind(span: Span) -> Kind:
     if _MERGED in span.name or str(span.attributes.get(semconv.TOOL_NAME, "")).startswith(_MERGED):
         return Kind.STRUCTURE
     kind = kind_of(span)
-    asked = mapping(span.attributes.get(f"{_KEY}llm_request")) or mapping(span.attributes.get(f"{_KEY}llm_response"))
+    asked = mapping(span.attributes.get(f"{_KEY}llm_request")) or mapping(
+        span.attributes.get(f"{_KEY}llm_response")
+    )
     if kind is Kind.STRUCTURE and semconv.OPERATION not in span.attributes and asked:
         return Kind.MODEL
     return kind

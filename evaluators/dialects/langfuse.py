@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, error_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
-from redfirst.evaluators.dialects.messages import messages_of, one_output
-from redfirst.evaluators.dialects.openinference import spoken
+from redfirst.evaluators.dialects.messages import messages_of, one_output, spoken
 from redfirst.evaluators.dialects.values import (
     arguments_of,
     first_text,
@@ -27,22 +26,26 @@ _OBSERVATION = "langfuse.observation."
 
 
 class Langfuse:
-    """Spans with ``langfuse.observation.type``."""
+    """Spans with ``langfuse.observation.*``; without a type it is a generation when it has a model."""
 
     name = "langfuse"
 
     def claims(self, span: Span) -> bool:
-        return f"{_OBSERVATION}type" in span.attributes
+        return any(key.startswith(_OBSERVATION) for key in span.attributes)
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:  # noqa: ARG002 - it writes no logs
         attributes = span.attributes
-        kind = KINDS.get(str(attributes[f"{_OBSERVATION}type"]), Kind.STRUCTURE)
+        kind = KINDS.get(str(attributes.get(f"{_OBSERVATION}type")), Kind.STRUCTURE)
+        if f"{_OBSERVATION}type" not in attributes:
+            kind = _kind_by_keys(attributes)
         asked, said = attributes.get(f"{_OBSERVATION}input"), attributes.get(f"{_OBSERVATION}output", MISSING)
         failed = span.status is StatusCode.ERROR or attributes.get(f"{_OBSERVATION}level") == "ERROR"
         fields: dict[str, object] = {
             "dialect": self.name,
             "kind": kind,
-            "session": first_text(attributes.get(semconv.SESSION_ID), _meta(attributes, "langfuse_session_id")),
+            "session": first_text(
+                attributes.get(semconv.SESSION_ID), _meta(attributes, "langfuse_session_id")
+            ),
             "user": text(attributes.get(semconv.USER_ID)),
             "agent": _meta(attributes, "lc_agent_name"),
             **_error(span, failed=failed),
@@ -52,7 +55,11 @@ class Langfuse:
             fields["name"] = span.name
             fields["call_id"] = first_text(_meta(attributes, "tool_call_id"), fields["call_id"])
         elif kind is Kind.AGENT:
-            fields |= {"name": fields["agent"] or span.name, "request": asked_text(asked), "answer": spoken(said, "assistant")}
+            fields |= {
+                "name": fields["agent"] or span.name,
+                "request": asked_text(asked),
+                "answer": spoken(said, "assistant"),
+            }
         elif kind is Kind.MODEL:
             fields |= {
                 "input": messages_of(asked),
@@ -62,6 +69,13 @@ class Langfuse:
                 "tools": _tools(asked),
             }
         return SpanFacts(**fields)  # type: ignore[arg-type]  # one name for each field, checked by the tests
+
+
+def _kind_by_keys(attributes: Attributes) -> Kind:
+    """What only such an observation carries; the type is left out for a plain span."""
+    if f"{_OBSERVATION}usage_details" in attributes or f"{_OBSERVATION}model.name" in attributes:
+        return Kind.MODEL
+    return Kind.TOOL if f"{_OBSERVATION}metadata.tool_call_id" in attributes else Kind.STRUCTURE
 
 
 def tool_fields(asked: object, said: object) -> dict[str, object]:
@@ -116,16 +130,27 @@ def _tokens(usage: Mapping[str, object] | None) -> Tokens:
     if usage is None:
         return Tokens()
     if "prompt_tokens" in usage or "completion_tokens" in usage:
-        into, out = mapping(usage.get("prompt_tokens_details")) or {}, mapping(usage.get("completion_tokens_details")) or {}
+        into, out = (
+            mapping(usage.get("prompt_tokens_details")) or {},
+            mapping(usage.get("completion_tokens_details")) or {},
+        )
         return Tokens(
             input=number(usage.get("prompt_tokens")),
             output=number(usage.get("completion_tokens")),
             cached=number(into.get("cached_tokens")),
             reasoning=number(out.get("reasoning_tokens")),
         )
-    parts_in = [n for key, value in usage.items() if key.startswith("input_") and (n := number(value)) is not None]
-    parts_out = [n for key, value in usage.items() if key.startswith("output_") and (n := number(value)) is not None]
-    plain_in, plain_out, total = number(usage.get("input")), number(usage.get("output")), number(usage.get("total"))
+    parts_in = [
+        n for key, value in usage.items() if key.startswith("input_") and (n := number(value)) is not None
+    ]
+    parts_out = [
+        n for key, value in usage.items() if key.startswith("output_") and (n := number(value)) is not None
+    ]
+    plain_in, plain_out, total = (
+        number(usage.get("input")),
+        number(usage.get("output")),
+        number(usage.get("total")),
+    )
     whole_in = None if plain_in is None else plain_in + sum(parts_in)
     whole_out = None if plain_out is None else plain_out + sum(parts_out)
     if total is not None and plain_in is not None and plain_out is not None and plain_in + plain_out == total:

@@ -29,6 +29,7 @@ _LANGCHAIN = frozenset({"human", "ai", "system", "tool", "function", "AIMessageC
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal"})
 _CALL_PARTS = frozenset({"tool_call", "tool_use", "function_call", "tool-call", "toolUse"})
 _ANSWER_PARTS = frozenset({"tool_call_response", "tool_result", "function_call_output", "tool-result"})
+_BEDROCK = {"toolUse": "tool_use", "toolResult": "tool_result"}
 _ID_KEYS = ("id", "call_id", "tool_use_id", "toolUseId", "toolCallId", "tool_call_id")
 _DEPTH = 6
 
@@ -54,7 +55,11 @@ def messages_of(value: object, depth: int = 0) -> tuple[Message, ...] | None:
         if depth < _DEPTH:
             for key in ("messages", "input", "contents", "new_messages"):
                 inner = found.get(key)
-                if isinstance(inner, list | str) and (messages := messages_of(inner, depth + 1)) and _roles_known(messages):
+                if (
+                    isinstance(inner, list | str)
+                    and (messages := messages_of(inner, depth + 1))
+                    and _roles_known(messages)
+                ):
                     system = first_text(found.get("system"), found.get("instructions"))
                     return (Message(role="system", content=system), *messages) if system else messages
         single = tuple(message_of(found))
@@ -79,11 +84,15 @@ def message_of(item: Mapping[str, object]) -> Iterable[Message]:
         yield from message_of({**inner, "type": inner.get("type", kind)})
         return
     if kind in ("function_call", "custom_tool_call"):
-        call = requested(item.get("name"), item.get("arguments", item.get("input")), item.get("call_id") or item.get("id"))
+        call = requested(
+            item.get("name"), item.get("arguments", item.get("input")), item.get("call_id") or item.get("id")
+        )
         yield Message(role="assistant", tool_calls=(call,))
         return
     if kind in ("function_call_output", "custom_tool_call_output"):
-        yield Message(role="tool", content=_as_text(item.get("output")), tool_call_id=text(item.get("call_id")))
+        yield Message(
+            role="tool", content=_as_text(item.get("output")), tool_call_id=text(item.get("call_id"))
+        )
         return
     role = first_text(item.get("role"), kind if kind in _LANGCHAIN else None)
     if role is None:
@@ -138,15 +147,26 @@ def _take(part: object, said: list[str], calls: list[RequestedCall], answers: li
         else:
             said.append(part)
         return
-    if not isinstance(part, Mapping):
-        return
+    if isinstance(part, Mapping):
+        _take_part(part, said, calls, answers)
+
+
+def _take_part(
+    part: Mapping[str, object], said: list[str], calls: list[RequestedCall], answers: list[Message]
+) -> None:
     kind = part.get("type", part.get("kind"))
-    for name in ("toolUse", "toolResult"):
-        if kind is None and isinstance(part.get(name), Mapping):
-            part, kind = part[name], "tool_use" if name == "toolUse" else "tool_result"
-    if kind in _CALL_PARTS or isinstance(part.get("function_call"), Mapping) or ("tool_name" in part and "tool_kwargs" in part):
+    for name, meant in _BEDROCK.items():
+        if kind is None and (inside := mapping(part.get(name))) is not None:
+            part, kind = inside, meant
+    if (
+        kind in _CALL_PARTS
+        or isinstance(part.get("function_call"), Mapping)
+        or ("tool_name" in part and "tool_kwargs" in part)
+    ):
         body = mapping(part.get("function_call")) or mapping(part.get("function")) or part
-        arguments = next((body[key] for key in ("arguments", "input", "args", "tool_kwargs") if key in body), None)
+        arguments = next(
+            (body[key] for key in ("arguments", "input", "args", "tool_kwargs") if key in body), None
+        )
         calls.append(
             requested(
                 first_text(body.get("name"), body.get("toolName"), body.get("tool_name")),
@@ -169,7 +189,9 @@ def _take(part: object, said: list[str], calls: list[RequestedCall], answers: li
 
 def _tool_calls(item: Mapping[str, object]) -> Iterable[RequestedCall]:
     nested = item.get("additional_kwargs")
-    found = listed(item.get("tool_calls")) or (listed(nested.get("tool_calls")) if isinstance(nested, Mapping) else None)
+    found = listed(item.get("tool_calls")) or (
+        listed(nested.get("tool_calls")) if isinstance(nested, Mapping) else None
+    )
     for call in found or []:
         if not isinstance(call, Mapping):
             continue
@@ -219,7 +241,11 @@ def _as_text(value: object) -> str | None:
     """The answer of a tool as the model was shown it."""
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, Mapping) and value.get("type") in ("text", "json", "error-text") and "value" in value:
+    if (
+        isinstance(value, Mapping)
+        and value.get("type") in ("text", "json", "error-text")
+        and "value" in value
+    ):
         return _as_text(value["value"])
     joined = block_text(value)
     if joined is not None:
@@ -239,6 +265,31 @@ def one_output(messages: Iterable[Message] | None) -> Message | None:
     said = [message.content for message in mine if message.content]
     calls = _once([call for message in mine for call in message.tool_calls])
     return replace(mine[0], content="\n".join(said) if said else None, tool_calls=tuple(calls))
+
+
+def spoken(value: object, role: str) -> str | None:
+    """The text a value says in that role: a conversation's last message, or a plain text."""
+    said = mapping(value)
+    if (
+        said is not None
+        and role == "assistant"
+        and (whole := first_text(said.get("raw"), said.get("final_output")))
+    ):
+        return whole
+    messages = messages_of(value)
+    if messages is not None:
+        last = messages[-1]
+        return (
+            last_text(messages, role)
+            if role == "user"
+            else last.content
+            if last.role == role and not last.tool_calls
+            else None
+        )
+    found = unpacked(value)
+    if isinstance(found, Mapping):
+        return first_text(found.get("output"), found.get("response")) if role == "assistant" else None
+    return found if isinstance(found, str) and found else None
 
 
 def last_text(messages: Iterable[Message] | None, role: str) -> str | None:

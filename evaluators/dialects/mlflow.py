@@ -10,8 +10,7 @@ from redfirst.evaluators.dialects.common import Attributes, error_of, tokens_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.dialects.genai import kind_of, read_genai
 from redfirst.evaluators.dialects.langfuse import asked_text, tool_fields
-from redfirst.evaluators.dialects.messages import messages_of, one_output
-from redfirst.evaluators.dialects.openinference import spoken
+from redfirst.evaluators.dialects.messages import messages_of, one_output, spoken
 from redfirst.evaluators.dialects.values import first_text, listed, mapping, unpacked
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import MISSING, Message
@@ -36,17 +35,21 @@ class MLflow:
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        if "mlflow.spanType" not in attributes:
+        if not any(key.startswith("mlflow.") for key in attributes):
             return _by_conventions(span, logs, self.name)
         agent = _agent_name(attributes)
-        kind = KINDS.get(str(unpacked(attributes["mlflow.spanType"])).upper(), Kind.STRUCTURE)
+        kind = KINDS.get(str(unpacked(attributes.get("mlflow.spanType"))).upper(), Kind.STRUCTURE)
+        if "mlflow.spanType" not in attributes:
+            kind = _kind_by_keys(attributes)
         if kind is Kind.STRUCTURE and agent is not None and _is_root(span):
             kind = Kind.AGENT
         asked, said = attributes.get("mlflow.spanInputs"), attributes.get("mlflow.spanOutputs", MISSING)
         fields: dict[str, object] = {
             "dialect": self.name,
             "kind": kind,
-            "session": first_text(attributes.get(semconv.SESSION_ID), _coded(attributes, "mlflow.trace.session")),
+            "session": first_text(
+                attributes.get(semconv.SESSION_ID), _coded(attributes, "mlflow.trace.session")
+            ),
             "user": first_text(attributes.get(semconv.USER_ID), _coded(attributes, "mlflow.trace.user")),
             "agent": agent,
             **error_of(span),
@@ -56,7 +59,11 @@ class MLflow:
             fields["name"] = span.name
             fields["call_id"] = first_text(_coded(attributes, "tool_call_id"), fields["call_id"])
         elif kind is Kind.AGENT:
-            fields |= {"name": agent or span.name, "request": asked_text(asked), "answer": spoken(said, "assistant")}
+            fields |= {
+                "name": agent or span.name,
+                "request": asked_text(asked),
+                "answer": spoken(said, "assistant"),
+            }
         elif kind is Kind.MODEL:
             fields |= {
                 "input": messages_of(asked),
@@ -76,7 +83,18 @@ def _by_conventions(span: Span, logs: Sequence[LogRecord], dialect: str) -> Span
         kind = Kind.AGENT
     facts = read_genai(span, logs, dialect=dialect, kind=kind)
     call_id = _coded(span.attributes, "tool_call_id")
-    return replace(facts, name=facts.name or agent if kind is Kind.AGENT else facts.name, call_id=facts.call_id or call_id)
+    return replace(
+        facts,
+        name=facts.name or agent if kind is Kind.AGENT else facts.name,
+        call_id=facts.call_id or call_id,
+    )
+
+
+def _kind_by_keys(attributes: Attributes) -> Kind:
+    """What only such a span carries."""
+    if "mlflow.chat.tokenUsage" in attributes:
+        return Kind.MODEL
+    return Kind.TOOL if "tool_call_id" in attributes else Kind.STRUCTURE
 
 
 def _is_root(span: Span) -> bool:

@@ -6,14 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from redfirst.evaluators import semconv
-from redfirst.evaluators.dialects import openinference
-from redfirst.evaluators.dialects.common import Attributes
+from redfirst.evaluators.dialects import openinference, openinference_model
+from redfirst.evaluators.dialects.common import Attributes, tokens_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.dialects.genai import read_genai
 from redfirst.evaluators.dialects.messages import last_text, messages_of
-from redfirst.evaluators.dialects.values import arguments_of, first_text, listed, mapping, number, plain, text, unpacked
+from redfirst.evaluators.dialects.values import (
+    arguments_of,
+    first_text,
+    listed,
+    mapping,
+    number,
+    plain,
+    text,
+    unpacked,
+)
 from redfirst.evaluators.span import LogRecord, Span
-from redfirst.evaluators.trajectory import MISSING, Effect, RunEvent, StateSnapshot
+from redfirst.evaluators.trajectory import MISSING, Effect, RunEvent, StateSnapshot, Tokens
 
 
 class Own:
@@ -70,7 +79,7 @@ def _tool(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
         arguments=given,
         bare_arguments=bare,
         result=MISSING if recorded is MISSING else unpacked(recorded),
-        effect=Effect(effect) if effect in tuple(Effect) else None,
+        effect=Effect(effect) if isinstance(effect, str) and effect in tuple(Effect) else None,
         idempotent=idempotent if isinstance(idempotent, bool) else None,
         poll=attributes.get(semconv.TOOL_POLL) is True,
         schema=mapping(attributes.get(semconv.OI_TOOL_PARAMETERS)),
@@ -78,13 +87,15 @@ def _tool(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
 
 
 def _model(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
-    twin = openinference.read_model(attributes)
+    twin = openinference_model.read_model(attributes)
     filled = {
         key: twin[key]
         for key in ("input", "output", "finish", "model", "tools")
         if getattr(facts, key) is None and twin[key] is not None
     }
-    tokens = facts.tokens if facts.tokens.input is not None or facts.tokens.output is not None else twin["tokens"]
+    tokens = facts.tokens
+    if tokens == Tokens():
+        tokens = tokens_of(attributes, **openinference_model.TOKEN_NAMES)
     recorded = attributes.get(semconv.OUTPUT_VALUE, MISSING)
     return replace(
         facts,
@@ -131,7 +142,8 @@ def _states(span: Span) -> tuple[StateSnapshot, ...]:
     return tuple(
         StateSnapshot(time_ns=event.time_ns, state=state, span_id=span.span_id)
         for event in span.events
-        if event.name == semconv.STATE_EVENT and (state := mapping(event.attributes.get(semconv.STATE_VALUE))) is not None
+        if event.name == semconv.STATE_EVENT
+        and (state := mapping(event.attributes.get(semconv.STATE_VALUE))) is not None
     )
 
 

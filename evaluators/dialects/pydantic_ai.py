@@ -9,11 +9,12 @@ from dataclasses import replace
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, tokens_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
-from redfirst.evaluators.dialects.genai import TOKEN_NAMES, from_entries, kind_of, read_genai
+from redfirst.evaluators.dialects.genai import TOKEN_NAMES, kind_of, read_genai
+from redfirst.evaluators.dialects.genai_content import from_entries
 from redfirst.evaluators.dialects.messages import last_text, messages_of
 from redfirst.evaluators.dialects.values import first_text, listed, text
 from redfirst.evaluators.span import LogRecord, Span
-from redfirst.evaluators.trajectory import Message
+from redfirst.evaluators.trajectory import Message, Tokens
 
 _AGENT_SPAN = re.compile(r"(.+ )?agent run|.+ run")
 _TOOL_SPAN = re.compile(r"running tool(: .+)?")
@@ -44,7 +45,7 @@ class PydanticAI:
             name=first_text(attributes.get(semconv.AGENT_NAME), attributes.get("agent_name")),
             request=facts.request or last_text(told, "user"),
             answer=facts.answer or text(attributes.get("final_result")),
-            tokens=tokens if tokens.input is not None else facts.tokens,
+            tokens=tokens if tokens != Tokens() else facts.tokens,
         )
 
 
@@ -52,9 +53,13 @@ def _kind(span: Span) -> Kind:
     attributes = span.attributes
     if isinstance(attributes.get(semconv.OPERATION), str):
         return kind_of(span)
-    if _TOOL_SPAN.fullmatch(span.name) and semconv.TOOL_NAME in attributes:
+    if "pydantic_ai.all_messages" in attributes:
+        return Kind.AGENT
+    if _TOOL_SPAN.fullmatch(span.name):
         return Kind.TOOL
-    if _AGENT_SPAN.fullmatch(span.name) and ("agent_name" in attributes or "all_messages_events" in attributes):
+    if _AGENT_SPAN.fullmatch(span.name) and (
+        "agent_name" in attributes or "all_messages_events" in attributes
+    ):
         return Kind.AGENT
     return kind_of(span)
 

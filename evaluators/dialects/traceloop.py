@@ -8,8 +8,8 @@ from dataclasses import replace
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
-from redfirst.evaluators.dialects.genai import KINDS, read_genai
-from redfirst.evaluators.dialects.openinference import spoken
+from redfirst.evaluators.dialects.genai import kind_of, read_genai
+from redfirst.evaluators.dialects.messages import spoken
 from redfirst.evaluators.dialects.values import arguments_of, first_text, mapping, outcome_of, text, unpacked
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import MISSING
@@ -25,11 +25,14 @@ class Traceloop:
     name = "traceloop"
 
     def claims(self, span: Span) -> bool:
-        return any(key.startswith("traceloop.") for key in span.attributes) or "llm.request.type" in span.attributes
+        return (
+            any(key.startswith("traceloop.") for key in span.attributes)
+            or "llm.request.type" in span.attributes
+        )
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
-        kind = _kind(attributes)
+        kind = _kind(span)
         facts = read_genai(span, logs, dialect=self.name, kind=kind)
         facts = replace(
             facts,
@@ -51,19 +54,23 @@ class Traceloop:
         return facts
 
 
-def _kind(attributes: Attributes) -> Kind:
-    operation = attributes.get(semconv.OPERATION)
-    if isinstance(operation, str):
-        return KINDS.get(operation, Kind.STRUCTURE)
+def _kind(span: Span) -> Kind:
+    attributes = span.attributes
+    if semconv.OPERATION in attributes:
+        return kind_of(span)
     kind = _ENTITY_KINDS.get(str(attributes.get("traceloop.span.kind")))
-    return kind or _TYPES.get(str(attributes.get("llm.request.type")), Kind.STRUCTURE)
+    return kind or _TYPES.get(str(attributes.get("llm.request.type"))) or kind_of(span)
 
 
 def _tool(facts: SpanFacts, attributes: Attributes, entity: str | None) -> SpanFacts:
     arguments = arguments_of(attributes.get("traceloop.entity.input"))
     recorded = attributes.get("traceloop.entity.output", MISSING)
     outcome = outcome_of(recorded if recorded is MISSING else unpacked(recorded))
-    envelope = mapping(attributes.get("traceloop.entity.input")) or mapping(attributes.get(semconv.TOOL_CALL_ARGUMENTS)) or {}
+    envelope = (
+        mapping(attributes.get("traceloop.entity.input"))
+        or mapping(attributes.get(semconv.TOOL_CALL_ARGUMENTS))
+        or {}
+    )
     inner = mapping(envelope.get("kwargs")) or {}
     fields = replace(
         facts,
@@ -71,7 +78,9 @@ def _tool(facts: SpanFacts, attributes: Attributes, entity: str | None) -> SpanF
         arguments=facts.arguments if facts.arguments is not None else arguments.named,
         bare_arguments=facts.bare_arguments or arguments.bare,
         result=outcome.result if facts.result is MISSING else facts.result,
-        call_id=first_text(facts.call_id, outcome.call_id, inner.get("tool_call_id") if "input_str" in envelope else None),
+        call_id=first_text(
+            facts.call_id, outcome.call_id, inner.get("tool_call_id") if "input_str" in envelope else None
+        ),
     )
     return replace(fields, failed=True, error=outcome.error) if outcome.error is not None else fields
 

@@ -124,7 +124,9 @@ def _from_envelope(found: Mapping[str, object]) -> Arguments:
     return Arguments(named=found)
 
 
-def named_by_schema(bare: tuple[object, ...] | None, schema: Mapping[str, object] | None) -> Mapping[str, object] | None:
+def named_by_schema(
+    bare: tuple[object, ...] | None, schema: Mapping[str, object] | None
+) -> Mapping[str, object] | None:
     """Bare values with the names of a schema that has just as many properties."""
     properties = (schema or {}).get("properties")
     if not bare or not isinstance(properties, Mapping) or len(properties) != len(bare):
@@ -154,7 +156,9 @@ def outcome_of(value: object, depth: int = 0) -> Outcome:
 
 
 def _from_message(found: Mapping[str, object], depth: int) -> Outcome:
-    inner = found.get("kwargs") if "lc" in found else found.get("data") if found.get("type") == "tool" else None
+    inner = (
+        found.get("kwargs") if "lc" in found else found.get("data") if found.get("type") == "tool" else None
+    )
     if isinstance(inner, Mapping):
         return _from_tool_message(inner)
     if found.get("type") == "tool" and "content" in found:
@@ -164,13 +168,19 @@ def _from_message(found: Mapping[str, object], depth: int) -> Outcome:
     if "raw_output" in found and "blocks" in found:
         said = found["raw_output"]
         return Outcome(result=container(said), error=str(said) if found.get("is_error") else None)
-    if isinstance(found.get("content"), list) and ({"isError", "structuredContent"} & set(found) or len(found) == 1):
+    if isinstance(found.get("content"), list) and (
+        {"isError", "structuredContent"} & set(found) or len(found) == 1
+    ):
         said = block_text(found["content"])
         if said is not None:
             return Outcome(result=container(said), error=said if found.get("isError") else None)
     if set(found) <= {"output", "kwargs"} and "output" in found:
         return outcome_of(found["output"], depth + 1)
-    if {"name", "response"} <= set(found) <= {"id", "name", "response", "will_continue", "scheduling", "parts"}:
+    if (
+        {"name", "response"}
+        <= set(found)
+        <= {"id", "name", "response", "will_continue", "scheduling", "parts"}
+    ):
         inner = found["response"]
         only = isinstance(inner, Mapping) and set(inner) == {"result"}
         said = outcome_of(inner["result"] if only and isinstance(inner, Mapping) else inner, depth + 1)
@@ -198,9 +208,17 @@ def block_text(blocks: object) -> str | None:
         return None
     said: list[str] = []
     for block in blocks:
-        if isinstance(block, Mapping) and isinstance(block.get("text"), str) and str(block.get("type", "text")).endswith("text"):
+        if (
+            isinstance(block, Mapping)
+            and isinstance(block.get("text"), str)
+            and str(block.get("type", "text")).endswith("text")
+        ):
             said.append(block["text"])
-        elif isinstance(block, Mapping) and isinstance(block.get("content"), str) and block.get("type") == "text":
+        elif (
+            isinstance(block, Mapping)
+            and isinstance(block.get("content"), str)
+            and block.get("type") == "text"
+        ):
             said.append(block["content"])
         else:
             return None
@@ -210,7 +228,7 @@ def block_text(blocks: object) -> str | None:
 def error_in_result(result: object) -> str | None:
     """What a result says went wrong, when it says so: a text that begins with an error, or an error field."""
     if isinstance(result, str):
-        return result if _ERROR_TEXT.match(result.lstrip()) else None
+        return result if _ERROR_TEXT.match(result.lstrip(" \t\r\n\"'")) else None
     if isinstance(result, Mapping):
         said = result.get("error")
         if said and not isinstance(said, bool | int | float):

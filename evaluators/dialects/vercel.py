@@ -8,7 +8,15 @@ from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, error_of, tokens_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.dialects.messages import last_text, message_of, messages_of
-from redfirst.evaluators.dialects.values import arguments_of, first_text, listed, mapping, outcome_of, text, unpacked
+from redfirst.evaluators.dialects.values import (
+    arguments_of,
+    first_text,
+    listed,
+    mapping,
+    outcome_of,
+    text,
+    unpacked,
+)
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import MISSING, Message
 
@@ -40,7 +48,9 @@ class Vercel:
                 attributes.get("ai.telemetry.metadata.sessionId"),
                 attributes.get("ai.telemetry.metadata.session_id"),
             ),
-            "user": first_text(attributes.get(semconv.USER_ID), attributes.get("ai.telemetry.metadata.userId")),
+            "user": first_text(
+                attributes.get(semconv.USER_ID), attributes.get("ai.telemetry.metadata.userId")
+            ),
             **error_of(span),
         }
         if operation == "ai.toolCall":
@@ -80,14 +90,20 @@ def _loop(attributes: Attributes) -> dict[str, object]:
 
 def _model(attributes: Attributes) -> dict[str, object]:
     prompt = mapping(attributes.get("ai.prompt")) or {}
-    tools = [tool for item in listed(attributes.get("ai.prompt.tools")) or [] if (tool := mapping(item)) is not None]
+    tools = [
+        tool
+        for item in listed(attributes.get("ai.prompt.tools")) or []
+        if (tool := mapping(item)) is not None
+    ]
     return {
         "kind": Kind.MODEL,
         "input": messages_of(attributes.get("ai.prompt.messages")) or messages_of(prompt.get("messages")),
         "output": _output(attributes),
         "finish": text(attributes.get("ai.response.finishReason")),
         "model": first_text(
-            attributes.get("ai.response.model"), attributes.get("ai.model.id"), attributes.get(semconv.REQUEST_MODEL)
+            attributes.get("ai.response.model"),
+            attributes.get("ai.model.id"),
+            attributes.get(semconv.REQUEST_MODEL),
         ),
         "response_id": text(attributes.get("ai.response.id")),
         "tokens": tokens_of(attributes, **TOKEN_NAMES),

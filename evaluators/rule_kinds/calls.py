@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from redfirst.evaluators.canonical import INTENT, canonical_text, same
+from redfirst.evaluators.canonical import INTENT, same
 from redfirst.evaluators.conditions import Where
 from redfirst.evaluators.kleene import Truth, all_of
 from redfirst.evaluators.paths import RESULT_OF, call_path, look_into_call, look_up, opened
@@ -62,20 +61,6 @@ def before(earlier: ToolCall, later: ToolCall, order: str) -> Truth:
     timed = all(time for call in (earlier, later) for time in (call.start_ns, call.end_ns))
     turned = None not in (earlier.turn, later.turn) and not same_turn
     return False if timed or turned else None
-
-
-def in_time(calls: Iterable[ToolCall]) -> list[ToolCall]:
-    """The calls by start and turn, then by content, so that the order they are listed in decides nothing."""
-    return sorted(
-        calls,
-        key=lambda call: (
-            call.start_ns if call.start_ns else 0,
-            -1 if call.turn is None else call.turn,
-            call.name,
-            canonical_text(call.arguments),
-            call.span_id,
-        ),
-    )
 
 
 def _joined(tool: str, parts: tuple[str, ...], call: ToolCall, run: Trajectory, order: str) -> object:

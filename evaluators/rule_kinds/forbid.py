@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from redfirst.evaluators.kleene import Truth, all_of, any_of
-from redfirst.evaluators.rule_kinds.calls import CallPattern, before, in_time
+from redfirst.evaluators.logical import in_time
+from redfirst.evaluators.rule_kinds.calls import CallPattern, before
 from redfirst.evaluators.rule_kinds.conclude import OnMissing, Tally, at
 from redfirst.evaluators.rule_kinds.keys import Key, Same, describe, equal_keys
 from redfirst.evaluators.trajectory import ToolCall, Trajectory

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from redfirst.evaluators.canonical import canonical_text
 from redfirst.evaluators.kleene import Truth
-from redfirst.evaluators.logical import logical_calls
-from redfirst.evaluators.rule_kinds.calls import CallPattern, in_time
+from redfirst.evaluators.logical import in_time, logical_calls
+from redfirst.evaluators.rule_kinds.calls import CallPattern
 from redfirst.evaluators.rule_kinds.conclude import OnMissing, Tally, at
 from redfirst.evaluators.rule_kinds.keys import Key, Same, bound
 from redfirst.evaluators.trajectory import ToolCall, Trajectory

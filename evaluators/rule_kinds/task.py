@@ -32,10 +32,12 @@ class When:
         if truth is False:
             return not_applicable("the run is not of this task")
         if truth is None:
-            absent = "request" if run.request is None and self.request is not None else "agent's name"
-            if run.request is not None and self.agent is None:
-                absent = "whole request"
-            return inconclusive(
-                f"whether the run is of this task cannot be told: the {absent} was not recorded"
-            )
+            return inconclusive(f"whether the run is of this task cannot be told: {self._unread(run)}")
         return None
+
+    def _unread(self, run: Trajectory) -> str:
+        if self.request is not None and run.request is None:
+            return "the request was not recorded"
+        if self.agent is not None and not run.agents:
+            return "no agent's name was recorded"
+        return "the request or an agent's name is too long for the pattern, or no text of the kind that is asked for"

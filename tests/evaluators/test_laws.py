@@ -17,7 +17,11 @@ RULES = load_rules(
     """
 schema: redfirst.rules/1
 rules:
-  - {id: need, kind: require_before, call: {tool: w, where: {args.x: {ge: 1}}}, needs: {tool: r, where: {result: 1}}, same: [args.x]}
+  - id: need
+    kind: require_before
+    call: {tool: w, where: {args.x: {ge: 1}}}
+    needs: {tool: r, where: {result: 1}}
+    same: [args.x]
   - {id: need-once, kind: require_before, call: w, needs: r, once: true, order: executed}
   - {id: joined, kind: require_before, call: w, needs: r, same: [[args.x, result_of.g.x]]}
   - {id: never, kind: forbid, call: g}
@@ -69,7 +73,7 @@ def told(verdict: Verdict) -> tuple[Any, ...]:
 
 
 @given(runs)
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_every_check_answers_every_run(run: Trajectory) -> None:
     """No run makes a check raise, a failure has evidence, and a share is a share."""
     for verdict in judge(run, CHECKS):
@@ -85,7 +89,7 @@ def test_every_check_answers_every_run(run: Trajectory) -> None:
 
 
 @given(runs, st.randoms(use_true_random=False))
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_listing_order_of_concurrent_calls_decides_nothing(run: Trajectory, random: Any) -> None:
     """Calls of one turn that began together can be listed in any order."""
     together = [
@@ -105,6 +109,7 @@ def test_listing_order_of_concurrent_calls_decides_nothing(run: Trajectory, rand
 
 
 @given(st.lists(calls, max_size=6))
+@settings(deadline=None)
 def test_nothing_passes_on_nothing(made: list[ToolCall]) -> None:
     """A rule about calls that were not made is never a pass."""
     others = [one for one in made if one.name == "r"]
@@ -116,6 +121,7 @@ def test_nothing_passes_on_nothing(made: list[ToolCall]) -> None:
 
 
 @given(runs)
+@settings(deadline=None)
 def test_forgetting_never_turns_a_failure_into_a_pass(run: Trajectory) -> None:
     """With every argument and result unread no rule passes that failed before, nor fails that passed before."""
     blind = replace(
@@ -124,7 +130,6 @@ def test_forgetting_never_turns_a_failure_into_a_pass(run: Trajectory) -> None:
     turned = {
         (seen.outcome, unseen.outcome)
         for seen, unseen in zip(judge(run, RULES), judge(blind, RULES), strict=True)
-        if seen.check not in ("need-once", "never")
     }
 
     assert (Outcome.FAILED, Outcome.PASSED) not in turned
@@ -132,6 +137,7 @@ def test_forgetting_never_turns_a_failure_into_a_pass(run: Trajectory) -> None:
 
 
 @given(st.lists(calls, max_size=6), calls)
+@settings(deadline=None)
 def test_one_more_call_never_heals_a_limit(made: list[ToolCall], more: ToolCall) -> None:
     """What was called too often stays called too often."""
     few, never = (check_from_spec(c.spec) for c in RULES if c.id in ("few", "never"))
@@ -143,6 +149,7 @@ def test_one_more_call_never_heals_a_limit(made: list[ToolCall], more: ToolCall)
 
 
 @given(st.lists(calls, max_size=5))
+@settings(deadline=None)
 def test_one_more_success_never_breaks_a_need(made: list[ToolCall]) -> None:
     """An earlier successful call can only help those that need it."""
     need = next(c for c in RULES if c.id == "need")
@@ -158,6 +165,7 @@ def test_one_more_success_never_breaks_a_need(made: list[ToolCall]) -> None:
 
 
 @given(values, values)
+@settings(deadline=None)
 def test_a_condition_and_its_opposite_never_agree(value: object, wanted: object) -> None:
     """Exactly one of eq and ne holds, or both are unknown."""
     equal, different = (parse_condition({name: wanted}).holds(value) for name in ("eq", "ne"))

@@ -189,8 +189,15 @@ def test_a_failure_says_what_was_repeated() -> None:
     assert [finding.subject for finding in verdict.findings] == ['get_order|{"order_id":"A-1"}']
     assert [item.span_id for item in verdict.evidence] == ["0000000000000002", "0000000000000003"]
     assert verdict.because == (
-        'get_order {"order_id":"A-1"} was called again with nothing changed in between (2 times)'
+        'get_order {"order_id":"A-1"} was called again and answered the same (2 times)'
     )
+
+
+def test_without_answers_a_repeat_is_told_from_what_ran_between() -> None:
+    """Where contents are not recorded a second equal call is still a second equal call."""
+    verdict = repeats(a_run(get(result=MISSING), get(result=MISSING)))
+
+    assert "with nothing changed in between" in verdict.because
 
 
 def test_long_arguments_are_shortened_alike() -> None:

@@ -325,6 +325,8 @@ def test_a_limit_over_several_tools() -> None:
     spec = {"kind": "max_calls", "id": "m", "call": ["refund", "approve"], "max": 1}
 
     assert verdict_of(spec, refund(), approve()).findings[0].subject == "refund,approve"
+    large = {"tool": "refund", "where": {"args.amount": {"gt": 100}}}
+    assert verdict_of(spec, refund(1), refund(2), refund(200), call=large).outcome is Outcome.PASSED
     assert verdict_of(spec, approve(), max=0).outcome is Outcome.FAILED
     assert verdict_of(spec, refund(status="denied"), refund(1), attempts=True).outcome is Outcome.FAILED
 
@@ -455,6 +457,8 @@ TASK = "schema: redfirst.rules/1\ntasks:\n  - id: a\n    when: {agent: x}\n"
         (RULE.replace("    kind: forbid\n", ""), 3, "kind is missing"),
         (RULE.replace("    call: x\n", ""), 3, "call is missing"),
         (RULE + "    severity: high\n", 6, "severity: input should be"),
+        ("schema: redfirst.rules/1\nrules: [5]\n", 2, "5"),
+        ("schema: redfirst.rules/1\nstate: 5\n", 2, "state: input should be"),
         (RULE + "    attempts: 1\n", 6, "attempts: input should be a valid boolean, found 1"),
         (RULE + "  - id: a\n    kind: forbid\n    call: y\n", 6, "the id 'a' stands on line 3 already"),
         (RULE.replace("id: a", "id: repeats"), 3, "taken by a check of redfirst"),

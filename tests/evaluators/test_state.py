@@ -3,12 +3,11 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redfirst.evaluators import Outcome, Verdict
 from redfirst.evaluators.check import check_from_spec, judge
-from redfirst.evaluators.paths import ABSENT
 from redfirst.evaluators.state import required_path
 from redfirst.evaluators.state_diff import changes, mentions, parse_pattern
 from redfirst.evaluators.testing import a_run, call
@@ -248,6 +247,7 @@ states = st.recursive(
 
 
 @given(st.dictionaries(st.text("ab", max_size=1), states), st.dictionaries(st.text("ab", max_size=1), states))
+@settings(deadline=None)
 def test_a_difference_has_two_sides(before: dict[str, Any], after: dict[str, Any]) -> None:
     """Forward and backward differences are mirror images; equal states have none."""
     there = {(change.path, repr(change.before), repr(change.after)) for change in changes(before, after)}
@@ -255,4 +255,3 @@ def test_a_difference_has_two_sides(before: dict[str, Any], after: dict[str, Any
 
     assert there == back
     assert not list(changes(before, before))
-    assert ABSENT not in [value for value in before.values()]

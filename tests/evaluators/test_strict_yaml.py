@@ -4,7 +4,7 @@ import math
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redfirst.evaluators import ConfigurationError, strict_yaml
@@ -148,6 +148,7 @@ def test_the_nearest_word_is_named() -> None:
 
 
 @given(data)
+@settings(deadline=None)
 def test_what_is_written_reads_back(value: object) -> None:
     """load(dump(x)) == x, types included."""
     text = dump(value)
@@ -157,6 +158,7 @@ def test_what_is_written_reads_back(value: object) -> None:
 
 
 @given(data)
+@settings(deadline=None)
 def test_both_parsers_read_the_same(value: object) -> None:
     """What is written means the same to libyaml and to the parser in Python."""
     text = dump(value)
@@ -169,6 +171,7 @@ def test_both_parsers_read_the_same(value: object) -> None:
 
 
 @given(texts)
+@settings(deadline=None)
 def test_what_is_written_is_text_to_a_yaml_1_1_reader_too(text: str) -> None:
     """An older reader does not turn a name into a date or a truth."""
     assert yaml.safe_load(dump({"a": text})) == {"a": text}

@@ -1,0 +1,50 @@
+# Two commands set everything up on a machine with Python ≥ 3.11 and git: `make demo` and `make test`.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+ROOMS := evaluators instrumentation replay collector_processor
+
+.PHONY: demo test lint typecheck contracts coverage wheel clean
+
+demo: $(VENV)/.installed ## a day of an agent's failures becomes tests that have been seen to fail
+	@$(BIN)/redfirst demo
+
+test: $(VENV)/.installed ## the tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed ## style, types, import contracts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(MAKE) --no-print-directory typecheck contracts
+
+typecheck: $(VENV)/.installed .rooms
+	MYPYPATH=.rooms $(BIN)/mypy --explicit-package-bases --namespace-packages $(foreach room,$(ROOMS),-p redfirst.$(room))
+	cd examples && MYPYPATH=../.rooms ../$(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p bookshop
+
+contracts: $(VENV)/.installed
+	$(BIN)/lint-imports
+
+coverage: $(VENV)/.installed ## branch coverage, one table a room
+	$(BIN)/coverage erase
+	COVERAGE_PROCESS_START=pyproject.toml $(BIN)/coverage run -m pytest -q
+	$(BIN)/coverage combine -q
+	@for room in $(ROOMS); do printf '%-22s' $$room; $(BIN)/coverage report --include="*/$$room/*" | tail -1; done
+
+wheel: $(VENV)/.installed
+	$(BIN)/python -m build --wheel --outdir dist
+
+# mypy and editors do not follow the editable install's import hook; they follow links
+.rooms:
+	mkdir -p .rooms/redfirst
+	for room in $(ROOMS); do ln -sfn ../../$$room .rooms/redfirst/$$room; done
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("redfirst needs Python 3.11 or newer; set PYTHON=…") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .rooms build dist *.egg-info .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

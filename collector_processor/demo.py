@@ -1,0 +1,265 @@
+"""``redfirst demo``: one day of a support agent, from flagged runs to tests that have been seen to fail."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from redfirst.collector_processor.freeze import passing_run
+from redfirst.collector_processor.sources import Recorded, checks_of, recorded_runs
+from redfirst.collector_processor.terminal import Screen, fit
+from redfirst.evaluators import RedfirstError, flagged
+from redfirst.evaluators.check import Check
+from redfirst.replay.freezing import RecordedRun, freeze
+from redfirst.replay.outcome import RunOutcome
+from redfirst.replay.project import Project, load_project
+from redfirst.replay.proof import Level, Report, prove
+from redfirst.replay.running import Mode, Outcome, run
+
+TRACES = "traces.jsonl"
+SHOP = "bookshop"
+FIXED = "bookshop.agent:make"
+HEALTHY = "healthy"
+RARE = "rare_slip"
+IN_CODE = frozenset({"dropped_guard", "retried_refund", "early_cap"})
+"""The variants whose fault is in the agent's code; the others' is in the model."""
+CONFIGURATION = f"""\
+# The agent that redfirst may call, the policy it is judged by, and where its traces are.
+agents:
+  support: {{call: "{FIXED}", input: messages}}
+rules: {SHOP}/rules.yaml
+traces: [{TRACES}]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A flagged run, the variant of the agent that made it, and its scenario."""
+
+    variant: str
+    incident: RecordedRun
+    folder: Path
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument(
+        "--keep", metavar="DIR", help="leave everything in this new folder, for show, run and pytest"
+    )
+    parser.add_argument(
+        "--offline", action="store_true", help="read the traces from a file (what it does anyway)"
+    )
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the demonstration. 0 when every part showed what it is meant to show."""
+    began = time.monotonic()
+    with ExitStack() as stack:
+        folder = Path(
+            options.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="redfirst-demo-"))
+        )
+        if folder.exists() and any(folder.iterdir()):
+            raise RedfirstError(f"--keep {folder}: the folder is not empty; name a new one.")
+        screen = Screen()
+        shown = _Demonstration(screen, folder)
+        shown.play()
+        screen.line()
+        screen.line(f"{time.monotonic() - began:.0f} s.", "dim")
+        if options.keep:
+            _next_steps(screen, folder, shown.example)
+        else:
+            screen.line("Keep the files and look closer:  redfirst demo --keep demo")
+    return 0 if shown.as_meant else 1
+
+
+class _Demonstration:
+    def __init__(self, screen: Screen, folder: Path) -> None:
+        self.screen = screen
+        self.folder = folder
+        self.as_meant = True
+        """Whether every part showed what it is meant to show."""
+        self.example = ""
+        """A flagged run, for the reader to look at."""
+
+    def play(self) -> None:
+        """All parts in order."""
+        variants = self._day()
+        project = load_project(self.folder)
+        checks = checks_of(project, None)
+        recorded = recorded_runs(project, None, checks)
+        cases = self._flagged(project, checks, recorded, variants)
+        self.example = cases[0].incident.run.run_id[:8]
+        reports = self._prove(project, cases)
+        self._fix(project, cases)
+        self._refuse(project, cases)
+        proven = sum(report.proven for report in reports)
+        self.screen.line()
+        self.screen.line(
+            f"{len(recorded.runs)} runs, {len(cases)} flagged, {proven} tests that have been seen to fail.",
+            "bold",
+        )
+
+    def expect(self, seen: bool) -> bool:
+        """Remember when something was not as it is meant to be."""
+        self.as_meant = self.as_meant and seen
+        return seen
+
+    def title(self, number: int, word: str, text: str) -> None:
+        """The heading of a part."""
+        self.screen.line()
+        self.screen.para(f"{number} {word}  {text}", "bold")
+
+    def _day(self) -> Sequence[str]:
+        """Play the conversations in a process of their own; the variant of each, in order."""
+        shop = self.folder / SHOP
+        with resources.as_file(resources.files("redfirst.examples.bookshop")) as source:
+            shutil.copytree(source, shop, ignore=shutil.ignore_patterns("__pycache__", "py.typed"))
+        (self.folder / "redfirst.yaml").write_text(CONFIGURATION, "utf-8")
+        self.title(1, "INSTRUMENT", "a bookshop's support agent serves a day of customers")
+        done = subprocess.run(  # noqa: S603 - our own interpreter and example
+            [sys.executable, "-m", SHOP, "--spans", TRACES],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RedfirstError(
+                f"the bookshop ended with status {done.returncode}: {done.stderr.strip()[-300:]}"
+            )
+        lines = done.stdout.splitlines()
+        for line in lines[:3]:
+            task, _, answer = line.split(maxsplit=2)
+            self.screen.line(f"  {fit(task, 20):<20} {answer}", "dim")
+        self.screen.line(f"  … {len(lines)} conversations, every call a span, in {TRACES}", "dim")
+        return [line.split()[1] for line in lines]
+
+    def _flagged(
+        self, project: Project, checks: Sequence[Check], recorded: Recorded, variants: Sequence[str]
+    ) -> Sequence[_Case]:
+        """Print the flagged runs and freeze one for each defect."""
+        hits = [(v, r) for v, r in zip(variants, recorded.runs, strict=True) if flagged(r.verdicts)]
+        self.title(
+            2, "SCORE", f"{len(recorded.runs)} runs, {len(hits)} flagged; every answer looked fine but two"
+        )
+        cases: list[_Case] = []
+        for variant, incident in hits:
+            worst = next(verdict for verdict in incident.verdicts if verdict.flags)
+            self.screen.line(
+                f"  {incident.run.run_id[:8]}  {worst.because}", mark=(incident.run.run_id[:8], "red")
+            )
+            draft = freeze(incident, checks, control=passing_run(recorded, incident))
+            folder = project.root / project.settings.scenarios / draft.scenario.id
+            draft.write(folder)
+            cases.append(_Case(variant, incident, folder))
+        missed = [
+            v
+            for v, r in zip(variants, recorded.runs, strict=True)
+            if v != HEALTHY and not flagged(r.verdicts)
+        ]
+        wrong = [case for case in cases if case.variant == HEALTHY]
+        if not self.expect(not missed and not wrong):
+            self.screen.line(f"  not flagged: {missed}; flagged without a defect: {len(wrong)}", "red")
+        return cases
+
+    def _prove(self, project: Project, cases: Sequence[_Case]) -> Sequence[Report]:
+        """Prove each defect by executing the agent."""
+        chosen = [case for case in cases if case.variant != RARE]
+        self.title(3, "FREEZE, PROVE", "each becomes a scenario only if the agent, executed again, fails it")
+        reports: list[Report] = []
+
+        def one(case: _Case) -> Report:
+            in_code = case.variant in IN_CODE
+            return prove(
+                case.folder,
+                project,
+                agent=_variant(case.variant) if in_code else None,
+                control=FIXED if in_code else None,
+            )
+
+        with ThreadPoolExecutor(2) as pool:
+            for case, report in zip(chosen, pool.map(one, chosen), strict=True):
+                reports.append(report)
+                self._proof_line(case, report)
+        self.screen.para(
+            "same failure as in production, twice, with equal events; a control green twice; a miss is no verdict",
+            "dim",
+            indent="  ",
+        )
+        return reports
+
+    def _proof_line(self, case: _Case, report: Report) -> None:
+        execution = report.red.execution if report.red is not None else None
+        where = "code " if case.variant in IN_CODE else "model"
+        if not self.expect(report.proven) or execution is None:
+            self.screen.para(f"REFUSED {report.scenario}: {report.because}", "red", indent="  ")
+            return
+        counts = f"{execution.tape_decisions:>2} taped, {len(execution.live_decisions)} live"
+        self.screen.line(
+            f"  PROVEN  {fit(report.scenario, 40):<40} {where}  {counts}", mark=("PROVEN", "green")
+        )
+
+    def _fix(self, project: Project, cases: Sequence[_Case]) -> None:
+        """A code fix and a model fix, each seen to turn red into green."""
+        self.title(4, "FIX", "the same scenarios against the fixed agent")
+        by_variant = {case.variant: case for case in cases}
+        for variant, mode, what in (
+            ("dropped_guard", Mode.RECORDED, "code: the guard is back"),
+            ("refund_over_limit", Mode.TOOLS, "model: another model, live"),
+        ):
+            case = by_variant[variant]
+            before = run(case.folder, project, at=time.time(), agent=_variant(variant), mode=mode)
+            after = run(case.folder, project, at=time.time(), agent=FIXED, mode=mode)
+            self.expect(before.outcome is RunOutcome.RED and after.outcome is RunOutcome.GREEN)
+            self.screen.line(f"  {what:<28} {fit(case.folder.name, 40)}")
+            self.screen.line(f"    before: {_counted(before)}", "red")
+            self.screen.line(
+                f"    after:  {_counted(after)}", "green" if after.outcome is RunOutcome.GREEN else "red"
+            )
+
+    def _refuse(self, project: Project, cases: Sequence[_Case]) -> None:
+        """Two scenarios that are no tests, and why."""
+        self.title(5, "REFUSE", "what cannot be shown to fail for its reason does not become a test")
+        by_variant = {case.variant: case for case in cases}
+        rare = prove(by_variant[RARE].folder, project, agent=_variant(RARE), level=Level.LIVE)
+        other = prove(by_variant["dropped_guard"].folder, project, agent=_variant("raises"))
+        for what, report in (("a slip of one run in twenty", rare), ("an agent that crashes instead", other)):
+            self.expect(not report.proven)
+            reason = report.refusal.value if report.refusal is not None else "PROVEN"
+            self.screen.line(f"  {what}: {reason}, exit {report.exit_code}", "yellow")
+            self.screen.para(report.because, indent="    ")
+
+
+def _variant(name: str) -> str:
+    return f"{SHOP}.variants:{name}"
+
+
+def _counted(outcome: Outcome) -> str:
+    total = len(outcome.results)
+    worst = next(result for result in outcome.results if result.outcome is outcome.outcome)
+    share = f" in {outcome.count(outcome.outcome)} of {total} live runs" if outcome.mode is Mode.TOOLS else ""
+    live = worst.execution.live_decisions
+    said = ", ".join(verdict.check for verdict in worst.failed) or "; ".join(live) or worst.because
+    return f"{outcome.outcome.value}{share}: {said}"
+
+
+def _next_steps(screen: Screen, folder: Path, example: str) -> None:
+    steps: Mapping[str, str] = {
+        f"cd {folder}": "everything is here: traces, rules, scenarios, the shop",
+        f"redfirst show {example}": "one run as a timeline",
+        "redfirst run": "all scenarios against the configured agent",
+        "pytest scenarios": "the same in pytest",
+    }
+    screen.line("Next:", "bold")
+    for command, what in steps.items():
+        screen.line(f"  {command:<28} {what}")

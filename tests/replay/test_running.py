@@ -1,0 +1,125 @@
+"""A scenario against the agent as it is now: in recorded mode, with a live model, and in pytest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from redfirst.replay.outcome import RunOutcome
+from redfirst.replay.proof import prove
+from redfirst.replay.running import Mode, run, scenario_folders
+
+from .conftest import Place
+
+
+def test_the_same_scenario_is_red_on_the_defective_agent_and_green_on_the_fixed_one(place: Place) -> None:
+    """In tools mode the model answers live; the fixed code stops it and the run ends well."""
+    text = (place.scenario / "scenario.yaml").read_text()
+    verify = (
+        "  verify:\n    effect: read\n    responses:\n"
+        "      - {when: {customer: C-1}, return: {customer: C-1, verified: true}, source: authored, times: any}\n"
+    )
+    (place.scenario / "scenario.yaml").write_text(text.replace("checks:\n", verify + "checks:\n", 1))
+
+    before = run(place.scenario, place.project, at=0.0, mode=Mode.TOOLS, runs=2)
+    after = run(place.scenario, place.project, at=0.0, mode=Mode.TOOLS, runs=2, agent="shop:guarded")
+
+    assert (before.outcome, after.outcome) == (RunOutcome.RED, RunOutcome.GREEN), after.results[0].because
+
+
+def test_live_runs_draw_different_numbers(place: Place) -> None:
+    """Each run has random numbers of its own, so that a rate can be seen; the same runs again give the same."""
+    one = run(place.scenario, place.project, at=0.0, mode=Mode.TOOLS, runs=8, agent="shop:sometimes")
+    two = run(place.scenario, place.project, at=0.0, mode=Mode.TOOLS, runs=8, agent="shop:sometimes")
+
+    assert len({result.outcome for result in one.results}) == 2
+    assert [r.execution.events for r in one.results] == [r.execution.events for r in two.results]
+
+
+def test_every_run_is_kept_with_its_spans(place: Place) -> None:
+    """A kept run says what happened and can be scored again."""
+    run(place.scenario, place.project, at=1.5)
+    (folder,) = (place.project.home / "runs").iterdir()
+    kept = json.loads((folder / "result.json").read_text())
+
+    assert (kept["outcome"], kept["passed"], kept["violations"]) == ("RED", False, ["verify-before-cancel"])
+    assert json.loads((folder / "spans.otlp.jsonl").read_text())["resourceSpans"]
+
+
+def test_an_asked_for_call_that_the_code_refuses_is_a_live_decision(place: Place) -> None:
+    """The report tells what the code decided from what the tape dictated."""
+    prove(place.scenario, place.project)
+    (result,) = run(place.scenario, place.project, at=0.0, agent="shop:guarded").results
+
+    assert result.outcome is RunOutcome.NO_VERDICT
+    assert result.execution.live_decisions[0] == "cancel was asked for and not run"
+
+
+def test_scenarios_are_found_below_a_folder(place: Place) -> None:
+    """Each once, in order."""
+    assert scenario_folders([place.project.root, place.scenario]) == [place.scenario]
+
+
+# -- pytest
+
+
+def pytest_on(place: Place, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", str(place.scenario), *options]
+    return subprocess.run(command, cwd=place.project.root, capture_output=True, text=True, check=False)
+
+
+def test_pytest_fails_a_red_scenario_with_rule_subject_and_events(place: Place) -> None:
+    """Red is a failure that a developer can act on without opening a file."""
+    prove(place.scenario, place.project)
+    done = pytest_on(place)
+
+    assert done.returncode == 1
+    for words in (
+        "verify-before-cancel (target)",
+        "subject: cancel",
+        '→ 2. cancel {"order":"A-1"} ok',
+        "1 failed",
+    ):
+        assert words in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (("--redfirst-agent", "shop:off_tape"), 1, "1 error"),
+        (("--redfirst-agent", "nowhere:make"), 1, "cannot be made: ModuleNotFoundError"),
+    ],
+)
+def test_pytest_reports_a_harness_error_as_an_error(
+    place: Place, options: tuple[str, ...], code: int, words: str
+) -> None:
+    """No verdict is an E, never an F and never a dot."""
+    prove(place.scenario, place.project)
+    done = pytest_on(place, *options)
+
+    assert done.returncode == code
+    assert words in done.stdout
+    assert "1 error" in done.stdout
+
+
+def test_pytest_skips_a_draft_and_says_so(place: Place) -> None:
+    """Only what has been seen to fail gates."""
+    done = pytest_on(place)
+    drafted = pytest_on(place, "--redfirst-draft")
+
+    assert "draft: not proven yet" in done.stdout
+    assert done.returncode == 0
+    assert drafted.returncode == 1
+
+
+def test_pytest_does_not_import_the_agent_at_collection(place: Place) -> None:
+    """Collection reads no code of the project."""
+    Path(place.project.root / "shop.py").write_text("raise SystemExit('imported')\n")
+    done = pytest_on(place, "--collect-only")
+
+    assert done.returncode == 0
+    assert "[recorded]" in done.stdout
