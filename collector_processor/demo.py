@@ -155,9 +155,8 @@ class _Demonstration:
         cases: list[_Case] = []
         for variant, incident in hits:
             worst = next(verdict for verdict in incident.verdicts if verdict.flags)
-            self.screen.line(
-                f"  {incident.run.run_id[:8]}  {worst.because}", mark=(incident.run.run_id[:8], "red")
-            )
+            short = incident.run.run_id[:8]
+            self.screen.para(worst.because, indent="  ", hang=" " * 11, mark=(short, "red"))
             draft = freeze(incident, checks, control=passing_run(recorded, incident))
             folder = project.root / project.settings.scenarios / draft.scenario.id
             draft.write(folder)
