@@ -18,7 +18,7 @@ from pathlib import Path
 from redfirst.collector_processor.freeze import passing_run
 from redfirst.collector_processor.sources import Recorded, checks_of, recorded_runs
 from redfirst.collector_processor.terminal import Screen, fit
-from redfirst.evaluators import RedfirstError, flagged
+from redfirst.evaluators import RedfirstError, Stop, flagged
 from redfirst.evaluators.check import Check
 from redfirst.replay.freezing import RecordedRun, freeze
 from redfirst.replay.outcome import RunOutcome
@@ -149,8 +149,11 @@ class _Demonstration:
     ) -> Sequence[_Case]:
         """Print the flagged runs and freeze one for each defect."""
         hits = [(v, r) for v, r in zip(variants, recorded.runs, strict=True) if flagged(r.verdicts)]
+        answered = sum(incident.run.termination.reason is Stop.COMPLETED for _, incident in hits)
         self.title(
-            2, "SCORE", f"{len(recorded.runs)} runs, {len(hits)} flagged; every answer looked fine but two"
+            2,
+            "SCORE",
+            f"{len(recorded.runs)} runs, {len(hits)} flagged, {answered} of them with a good-looking answer",
         )
         cases: list[_Case] = []
         for variant, incident in hits:
@@ -174,7 +177,7 @@ class _Demonstration:
     def _prove(self, project: Project, cases: Sequence[_Case]) -> Sequence[Report]:
         """Prove each defect by executing the agent."""
         chosen = [case for case in cases if case.variant != RARE]
-        self.title(3, "FREEZE, PROVE", "each becomes a scenario only if the agent, executed again, fails it")
+        self.title(3, "FREEZE, PROVE", "a test only if the agent, executed again, fails it")
         reports: list[Report] = []
 
         def one(case: _Case) -> Report:

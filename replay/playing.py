@@ -56,7 +56,7 @@ def job(
         state=scenario.world.state,
         scenario=scenario.id,
         closed=(str(folder.path.resolve()),),
-        path=(str(project.root),),
+        path=project.path,
     )
 
 

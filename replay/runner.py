@@ -84,7 +84,9 @@ def execute(job: Job, *, hash_seed: int, timeout: float = TIMEOUT_SECONDS) -> Ex
         ConfigurationError: the agent's reference does not import or makes nothing callable.
     """
     reading, writing = os.pipe()
-    environment = dict(os.environ) | {"PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
+    # what switches tracing or its content off out there must not blind the checks in here
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "OPENINFERENCE_", "REDFIRST_"))}
+    environment |= {"PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
     with (
         tempfile.TemporaryDirectory(prefix="redfirst-") as folder,
         os.fdopen(reading, "rb") as result,

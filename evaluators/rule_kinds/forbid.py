@@ -73,7 +73,7 @@ class Forbid:
 
     def _finding(self, call: ToolCall, key: Key, run: Trajectory, happened: str, end: str) -> Finding:
         openers = [other for other in in_time(run.tool_calls) if self._opens(other, call, key, run)]
-        limits = f" with {self.call.where}" if self.call.where.conditions else ""
+        limits = f" where {self.call.where}" if self.call.where.conditions else ""
         when = f" after {self.after}{self.same.of_the_same(key)}" if self.after else ""
         return Finding(
             subject=self.same.subject(call.name, key),

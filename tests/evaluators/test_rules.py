@@ -275,7 +275,7 @@ def test_forbidden_with_a_condition() -> None:
     force = {"kind": "forbid", "id": "force", "call": {"tool": "push", "where": {"args.force": True}}}
 
     assert verdict_of(force, call("push", force=False)).denominator == 1
-    assert "with args.force is true" in verdict_of(force, call("push", force=True)).because
+    assert "where args.force is true" in verdict_of(force, call("push", force=True)).because
     assert verdict_of(force, call("push")).outcome is Outcome.INCONCLUSIVE
     assert verdict_of(force, refund()).outcome is Outcome.NOT_APPLICABLE
 

@@ -1,0 +1,150 @@
+"""The loop from the command line: score, freeze, prove, run, on a day of the bookshop."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from redfirst.collector_processor.cli import main
+
+ANSI = "\033["
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a day of traces."""
+    root = tmp_path_factory.mktemp("day")
+    with resources.as_file(resources.files("redfirst.examples.bookshop")) as source:
+        shutil.copytree(source, root / "bookshop", ignore=shutil.ignore_patterns("__pycache__"))
+    (root / "redfirst.yaml").write_text(
+        'agents:\n  support: {call: "bookshop.agent:make", input: messages}\n'
+        "rules: bookshop/rules.yaml\ntraces: [traces.jsonl]\n"
+    )
+    subprocess.run(
+        [sys.executable, "-m", "bookshop", "--spans", "traces.jsonl"],
+        cwd=root,
+        check=True,
+        capture_output=True,
+    )
+    return root
+
+
+@pytest.fixture
+def here(day: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the project, as the working directory."""
+    root = tmp_path / "project"
+    shutil.copytree(day, root)
+    monkeypatch.chdir(root)
+    monkeypatch.delenv("REDFIRST_HOME", raising=False)
+    return root
+
+
+def lines_of(capsys: pytest.CaptureFixture[str], *command: str) -> tuple[int, list[str], str]:
+    """Exit code, lines of stdout, stderr."""
+    code = main(command)
+    captured = capsys.readouterr()
+    return code, captured.out.splitlines(), captured.err
+
+
+def flagged_by(capsys: pytest.CaptureFixture[str], check: str, words: str = "") -> str:
+    """The trace id of the first run that a check failed, saying these words."""
+    _, lines, _ = lines_of(capsys, "score", "traces.jsonl", "--rules", "bookshop/rules.yaml", "--json")
+    for run in map(json.loads, lines):
+        for verdict in run["verdicts"]:
+            if (verdict["check"], verdict["outcome"]) == (check, "failed") and words in verdict["because"]:
+                return str(run["trace_id"])
+    raise AssertionError(check)
+
+
+def test_from_a_flagged_run_to_a_test_that_gates(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """freeze, prove and run follow each other with the exit codes the page documents."""
+    run_id = flagged_by(capsys, "large-refund-needs-approval")
+
+    code, lines, _ = lines_of(capsys, "freeze", run_id[:10], "--json")
+    assert code == 0
+    draft = json.loads(lines[0])
+    assert draft["completeness"] == dict.fromkeys(("request", "model", "tools", "state"), "recorded")
+    assert draft["control"] is True
+
+    code, _, _ = lines_of(capsys, "run")
+    assert code == 3  # a draft does not count
+
+    code, lines, _ = lines_of(capsys, "prove", "--json")
+    report = json.loads(lines[0])
+    assert (code, report["proven"], report["control"]) == (0, True, "passing run")
+    assert report["decisions_tape"] == 6
+
+    code, lines, _ = lines_of(capsys, "run", "--json")
+    assert (code, json.loads(lines[0])["outcome"]) == (1, "RED")
+
+    code, lines, _ = lines_of(capsys, "run", "--mode", "tools", "-n", "3")
+    assert code == 0
+    assert any("green 3 of 3 runs, Wilson 95 % [0.44, 1.00]" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("variant", "refusal", "exit_code"),
+    [
+        ("raises", "other_reason", 1),
+        ("not_called", "agent_not_called", 3),
+        ("off_tape", "off_tape", 3),
+        ("random_token", "nondeterministic", 3),
+        ("asks_date", "nondeterministic", 3),
+    ],
+)
+def test_what_proves_nothing_is_refused_by_name(
+    here: Path, capsys: pytest.CaptureFixture[str], variant: str, refusal: str, exit_code: int
+) -> None:
+    """The bookshop's misbehaving variants, each against the same scenario."""
+    lines_of(capsys, "freeze", flagged_by(capsys, "verify-before-change", "cancel_order"))
+
+    code, lines, _ = lines_of(capsys, "prove", "--agent", f"bookshop.variants:{variant}", "--json")
+
+    report = json.loads(lines[0])
+    assert (code, report["refusal"]) == (exit_code, refusal), report["because"]
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (("freeze", "ffff"), 2, "run ffff: not among the 46 run(s) read. Flagged:"),
+        (("freeze", "f", "--traces", "nowhere"), 2, "nowhere"),
+        (("freeze", "f", "--rules", "none.yaml"), 2, "none.yaml: cannot be read"),
+        (("prove", "nowhere"), 2, "nowhere: there is no such folder"),
+        (("run", "bookshop"), 2, "no scenario.yaml at or below it"),
+        (("score", "redfirst.yaml"), 2, "redfirst.yaml"),
+    ],
+)
+def test_bad_input_is_one_line_on_stderr(
+    here: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...], code: int, words: str
+) -> None:
+    """What, where, what to do; exit 2; never a traceback."""
+    got, lines, err = lines_of(capsys, *command)
+
+    assert (got, lines) == (code, [])
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_the_demo_shows_what_it_promises_in_plain_80_columns(tmp_path: Path) -> None:
+    """Every part as it is meant to be, nothing wider than a terminal, no colour in a pipe, everything kept."""
+    done = subprocess.run(
+        [sys.executable, "-m", "redfirst.collector_processor.cli", "demo", "--keep", str(tmp_path / "kept")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ANSI not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert done.stdout.count("PROVEN") == 9
+    for words in ("other_reason, exit 1", "GREEN in 5 of 5 live runs", "9 tests that have been seen to fail"):
+        assert words in done.stdout
+    assert len(list((tmp_path / "kept" / "scenarios").iterdir())) == 10
