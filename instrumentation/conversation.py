@@ -10,8 +10,8 @@ from typing import Any
 from redfirst.evaluators import semconv
 from redfirst.instrumentation.capture import to_json
 
-FLATTENED_LIMIT = 64
-"""Most attributes that flattened input messages may take of a span's default 128.
+FLATTENED_LIMITS = {semconv.OI_INPUT_MESSAGES: 64, semconv.OI_OUTPUT_MESSAGES: 32}
+"""Most attributes that flattened messages may take of a span's default 128.
 
 A longer conversation is written as one JSON attribute only: the SDK would evict other attributes.
 """
@@ -58,8 +58,8 @@ def read_reply(response: Any) -> Reply | None:
         return Reply(turn=Turn(role="assistant", text=response))
     if not isinstance(response, Mapping):
         return None
-    choices = response.get("choices")
-    if isinstance(choices, Sequence) and choices and isinstance(choices[0], Mapping):
+    choices = _listed(response.get("choices"))
+    if choices and isinstance(choices[0], Mapping):
         message, finish = choices[0].get("message"), choices[0].get("finish_reason")
     elif isinstance(response.get("message"), Mapping):
         message, finish = response["message"], response.get("finish_reason") or response.get("done_reason")
@@ -70,7 +70,7 @@ def read_reply(response: Any) -> Reply | None:
     if not isinstance(message, Mapping):
         return None
     return Reply(
-        turn=read_message(message, role="assistant"),
+        turn=_turn(message, role="assistant"),
         finish_reason=finish if isinstance(finish, str) else None,
         model=response.get("model") if isinstance(response.get("model"), str) else None,
         response_id=response.get("id") if isinstance(response.get("id"), str) else None,
@@ -82,67 +82,99 @@ def read_messages(value: Any) -> tuple[Turn, ...] | None:
     """Messages given as JSON data; ``None`` when it is not a list of messages or a string."""
     if isinstance(value, str):
         return (Turn(role="user", text=value),)
-    if not isinstance(value, Sequence) or not all(isinstance(item, Mapping) for item in value):
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         return None
-    return tuple(read_message(item, role="user") for item in value)
+    return tuple(turn for item in value for turn in _turns(item))
 
 
-def read_message(message: Mapping[str, Any], *, role: str) -> Turn:
+def _turns(message: Mapping[str, Any]) -> Iterator[Turn]:
+    """A request's message; each tool result in it is a turn of its own, because each answers its own call."""
+    content = _listed(message.get("content"))
+    answers = [
+        block for block in content if isinstance(block, Mapping) and block.get("type") == "tool_result"
+    ]
+    for block in answers:
+        inner = block.get("content")
+        yield Turn(
+            role="tool",
+            text=inner if isinstance(inner, str) or inner is None else to_json(inner),
+            answers=_name(block.get("tool_use_id")),
+        )
+    rest = [block for block in content if not any(block is answer for answer in answers)]
+    if not answers:
+        yield _turn(message, role="user")
+    elif rest:
+        yield _turn({**message, "content": rest}, role="user")
+
+
+def _turn(message: Mapping[str, Any], *, role: str) -> Turn:
     """One message; ``role`` is what it is when it does not say."""
     texts: list[str] = []
     calls: list[WantedCall] = []
-    answers = message.get("tool_call_id")
     content = message.get("content")
     if isinstance(content, str):
         texts.append(content)
-    elif isinstance(content, Sequence):
-        for block in content:
-            if not isinstance(block, Mapping):
-                continue
-            if isinstance(block.get("text"), str):
-                texts.append(block["text"])
-            elif block.get("type") == "tool_use":
-                calls.append(_wanted(block.get("name"), block.get("input"), block.get("id")))
-            elif block.get("type") == "tool_result":
-                answers = block.get("tool_use_id")
-                inner = block.get("content")
-                texts.append(inner if isinstance(inner, str) else to_json(inner))
-    for item in message.get("tool_calls") or ():
+    for block in _listed(content):
+        if not isinstance(block, Mapping):
+            continue
+        if isinstance(block.get("text"), str):
+            texts.append(block["text"])
+        elif block.get("type") == "tool_use":
+            calls.append(_wanted(block.get("name"), block.get("input"), block.get("id")))
+    for item in _listed(message.get("tool_calls")):
         if isinstance(item, Mapping):
-            inner_call = item.get("function")
-            function: Mapping[str, Any] = inner_call if isinstance(inner_call, Mapping) else item
+            function = _mapping(item.get("function")) or item
             arguments = function.get("arguments", function.get("args"))
             calls.append(_wanted(function.get("name"), arguments, item.get("id")))
     return Turn(
-        role=str(message.get("role") or role),
+        role=_name(message.get("role")) or role,
         text="\n".join(texts) if texts else None,
         calls=tuple(calls),
-        answers=str(answers) if answers is not None else None,
+        answers=_name(message.get("tool_call_id")),
     )
 
 
 def _wanted(name: object, arguments: object, call_id: object) -> WantedCall:
     text = arguments if isinstance(arguments, str) else to_json({} if arguments is None else arguments)
-    return WantedCall(name=str(name), arguments=text, call_id=None if call_id is None else str(call_id))
+    return WantedCall(name=_name(name) or "", arguments=text, call_id=_name(call_id))
 
 
-def _usage(usage: object) -> dict[str, int] | None:
-    if not isinstance(usage, Mapping):
-        return None
-    details_in = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
-    details_out = usage.get("completion_tokens_details") or usage.get("output_tokens_details") or {}
-    cached = details_in.get("cached_tokens")
-    read = usage.get("prompt_tokens", usage.get("input_tokens"))
+def _usage(value: object) -> dict[str, int] | None:
+    usage = _mapping(value)
+    details_in = _mapping(usage.get("prompt_tokens_details")) or _mapping(usage.get("input_tokens_details"))
+    details_out = _mapping(usage.get("completion_tokens_details")) or _mapping(
+        usage.get("output_tokens_details")
+    )
+    cached = _number(details_in.get("cached_tokens"))
+    read = _number(usage.get("prompt_tokens", usage.get("input_tokens")))
     if "cache_read_input_tokens" in usage:  # Anthropic counts cached tokens beside input_tokens, not in it
-        cached = usage["cache_read_input_tokens"] or 0
-        read = (read or 0) + cached + (usage.get("cache_creation_input_tokens") or 0)
+        cached = _number(usage["cache_read_input_tokens"]) or 0
+        if read is not None:
+            read += cached + (_number(usage.get("cache_creation_input_tokens")) or 0)
     found = {
         semconv.INPUT_TOKENS: read,
-        semconv.OUTPUT_TOKENS: usage.get("completion_tokens", usage.get("output_tokens")),
+        semconv.OUTPUT_TOKENS: _number(usage.get("completion_tokens", usage.get("output_tokens"))),
         semconv.CACHED_TOKENS: cached,
-        semconv.REASONING_TOKENS: details_out.get("reasoning_tokens"),
+        semconv.REASONING_TOKENS: _number(details_out.get("reasoning_tokens")),
     }
-    return {key: value for key, value in found.items() if isinstance(value, int)}
+    return {key: value for key, value in found.items() if value is not None} or None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _listed(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _name(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: object) -> int | None:
+    """A count that an OTLP attribute can hold."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
 
 
 def genai_messages(turns: Sequence[Turn], finish_reason: str | None = None) -> str:
@@ -165,8 +197,17 @@ def genai_messages(turns: Sequence[Turn], finish_reason: str | None = None) -> s
     return to_json(out)
 
 
-def openinference_messages(prefix: str, turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
-    """The messages as flattened OpenInference attributes under ``prefix``."""
+def openinference_messages(prefix: str, turns: Sequence[Turn]) -> list[tuple[str, str]]:
+    """The messages as flattened OpenInference attributes under ``prefix``; empty beyond its limit."""
+    found: list[tuple[str, str]] = []
+    for pair in _flattened(prefix, turns):
+        if len(found) == FLATTENED_LIMITS[prefix]:
+            return []
+        found.append(pair)
+    return found
+
+
+def _flattened(prefix: str, turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
     for index, turn in enumerate(turns):
         at = f"{prefix}.{index}.message"
         yield f"{at}.role", turn.role
@@ -199,5 +240,5 @@ def usage_attributes(usage: Mapping[str, int]) -> dict[str, int]:
 def _parsed(arguments: str) -> object:
     try:
         return json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments  # the model's own broken JSON, as it wrote it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -16,7 +17,7 @@ raise_faults = os.environ.get("REDFIRST_RAISE_FAULTS") == "1"
 """True in tests: a fault of ours is raised into the host instead of being counted."""
 
 
-class guarded:  # noqa: N801 - reads as a statement: with guarded("open span")
+class guarded:  # noqa: N801 - reads as a statement: with guarded("open a span")
     """Run our own lines; an ``Exception`` in them never reaches the host."""
 
     __slots__ = ("_doing",)
@@ -32,15 +33,29 @@ class guarded:  # noqa: N801 - reads as a statement: with guarded("open span")
     ) -> bool:
         if error is None or not isinstance(error, Exception) or raise_faults:
             return False
-        with _lock:
-            _faults[self._doing] += 1
-            first = _faults[self._doing] == 1
-        if first:
-            _log.warning("redfirst could not %s; the call itself is unaffected", self._doing, exc_info=error)
+        if count(self._doing) == 1:
+            # a host's own log handler may raise, and that must not reach its caller through us
+            with contextlib.suppress(Exception):
+                _log.warning(
+                    "redfirst could not %s; the call itself is unaffected", self._doing, exc_info=error
+                )
         return True
+
+
+def count(doing: str) -> int:
+    """Count a step of ours that failed; how often it has by now."""
+    with _lock:
+        _faults[doing] += 1
+        return _faults[doing]
 
 
 def faults() -> dict[str, int]:
     """How often each of our own steps failed in this process."""
     with _lock:
         return dict(_faults)
+
+
+def forget() -> None:
+    """Begin counting afresh (tests)."""
+    with _lock:
+        _faults.clear()

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from os import PathLike
-from typing import TYPE_CHECKING
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, cast
 
 from opentelemetry import trace
 
 from redfirst.evaluators import semconv
+from redfirst.evaluators.errors import ConfigurationError
 from redfirst.instrumentation.capture import Content
+from redfirst.instrumentation.guard import guarded
 
 if TYPE_CHECKING:  # the SDK is imported only by configure()
-    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+_log = logging.getLogger("redfirst.instrumentation")
 
 
 class _Settings:
-    __slots__ = ("content", "isolated", "provider", "tracer", "tracer_of")
+    __slots__ = ("added", "content", "isolated", "made", "provider", "tracer")
 
     def __init__(self) -> None:
         self.provider: trace.TracerProvider | None = None
-        self.tracer: trace.Tracer | None = None
-        self.tracer_of: trace.TracerProvider | None = None
+        self.made: trace.TracerProvider | None = None
+        """The provider that ``configure`` made."""
+        self.added: list[tuple[object, str, SpanProcessor]] = []
+        """Provider, target and processor of every exporter that ``configure`` added."""
+        self.tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None  # one value: threads read it
         self.content = Content.from_environment()
         self.isolated = False
 
@@ -39,41 +48,104 @@ def configure(
     """Send spans to an OTLP endpoint, to a file of OTLP/JSON lines, or both.
 
     An SDK provider that is already set is joined: with ``file`` or ``endpoint`` a processor is added
-    to it. Otherwise one is made and set, honouring the ``OTEL_*`` variables. Without ``file`` and
-    ``endpoint`` a new provider exports to ``OTEL_EXPORTER_OTLP_ENDPOINT`` (default
-    ``http://localhost:4318``) unless ``OTEL_TRACES_EXPORTER=none``.
+    to it, once for each target. Otherwise one is made and set, honouring the ``OTEL_*`` variables.
+    Without ``file`` and ``endpoint`` a new provider exports as ``OTEL_TRACES_EXPORTER`` says: ``otlp``
+    (the default, to ``OTEL_EXPORTER_OTLP_ENDPOINT`` or ``http://localhost:4318``), ``console``,
+    ``none``, or another exporter that is installed under that name.
 
     Args:
-        service_name: the resource's ``service.name``; ``OTEL_SERVICE_NAME`` wins when unset.
+        service_name: the resource's ``service.name`` of a new provider; ``OTEL_SERVICE_NAME`` when unset.
         file: path of a file that lines are appended to.
         endpoint: full URL of an OTLP/HTTP traces endpoint (``…/v1/traces``).
         provider: the provider to use for our spans instead of the global one.
-    """
-    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+    Raises:
+        ConfigurationError: the file cannot be written, or the provider in use takes no exporter.
+    """
     _settings.content = Content.from_environment()
-    current = provider or trace.get_tracer_provider()
-    if _settings.isolated and isinstance(current, TracerProvider):
-        return current  # a replay: nothing may leave the process
-    made = not isinstance(current, TracerProvider)
-    if not isinstance(current, TracerProvider):
-        attributes = {SERVICE_NAME: service_name} if service_name else {}
-        current = TracerProvider(resource=Resource.create(attributes))
+    current: Any = _in_use() if provider is None else provider
+    if _settings.isolated:
+        return cast("TracerProvider", current)  # a replay: nothing may leave the process
+    if isinstance(current, trace.ProxyTracerProvider):
+        current = _settings.made = _new_provider(service_name)
         trace.set_tracer_provider(current)
+    elif service_name is not None:
+        _log.info("service_name=%r is not used: the provider in use names its service itself", service_name)
     if provider is not None:
         _settings.provider = provider
     if file is not None:
-        from redfirst.instrumentation.otlp_file import OtlpFileExporter
+        path = os.path.realpath(fspath(file))
+        _add(current, f"file {path}", lambda: _file_exporter(path))
+    if endpoint is not None:
+        _add(current, f"endpoint {endpoint}", lambda: _otlp_exporter(endpoint))
+    if (
+        file is None
+        and current is _settings.made
+        and not any(owner is current for owner, *_ in _settings.added)
+    ):
+        for name in _exporters_wanted():
+            _add(current, f"exporter {name}", lambda name=name: _named_exporter(name))
+    return cast("TracerProvider", current)
 
-        current.add_span_processor(BatchSpanProcessor(OtlpFileExporter(file)))
-    by_default = made and file is None and os.environ.get("OTEL_TRACES_EXPORTER", "otlp") != "none"
-    if endpoint is not None or by_default:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        current.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
-    return current
+def _new_provider(service_name: str | None) -> TracerProvider:
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+    return TracerProvider(resource=Resource.create({SERVICE_NAME: service_name} if service_name else {}))
+
+
+def _add(provider: Any, target: str, exporter: Any) -> None:
+    """Add an exporter to the provider, unless it has that one from us already."""
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    if any(owner is provider and known == target for owner, known, _ in _settings.added):
+        return
+    if not hasattr(provider, "add_span_processor"):
+        raise ConfigurationError(
+            f"The tracer provider in use, {type(provider).__qualname__}, takes no exporter. "
+            "Give its own settings the endpoint, or give configure a provider of the OpenTelemetry SDK."
+        )
+    made: SpanExporter | None = exporter()
+    if made is not None:
+        processor = BatchSpanProcessor(made)
+        provider.add_span_processor(processor)
+        _settings.added.append((provider, target, processor))
+
+
+def _file_exporter(path: str) -> SpanExporter:
+    from redfirst.instrumentation.otlp_file import OtlpFileExporter
+
+    try:
+        return OtlpFileExporter(path)
+    except OSError as problem:
+        raise ConfigurationError(
+            f"Spans cannot be appended to {path}: {problem.strerror}. Give configure another file."
+        ) from problem
+
+
+def _otlp_exporter(endpoint: str | None) -> SpanExporter:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return OTLPSpanExporter(endpoint=endpoint)
+
+
+def _exporters_wanted() -> list[str]:
+    names = [name.strip() for name in os.environ.get("OTEL_TRACES_EXPORTER", "").split(",")]
+    wanted = [name for name in dict.fromkeys(names) if name] or ["otlp"]
+    return [] if "none" in wanted else wanted
+
+
+def _named_exporter(name: str) -> SpanExporter | None:
+    if name == "otlp":
+        return _otlp_exporter(None)
+    from importlib.metadata import entry_points
+
+    found = next(iter(entry_points(group="opentelemetry_traces_exporter", name=name)), None)
+    if found is None:
+        _log.warning("OTEL_TRACES_EXPORTER names %s, which is not installed; no span goes there", name)
+        return None
+    return cast("SpanExporter", found.load()())
 
 
 def isolate(provider: TracerProvider) -> None:
@@ -85,27 +157,48 @@ def isolate(provider: TracerProvider) -> None:
 
 def force_flush(timeout_millis: int = 30000) -> bool:
     """Hand every finished span to the exporters; ``False`` when the time ran out."""
-    flush = getattr(_settings.provider or trace.get_tracer_provider(), "force_flush", None)
-    return bool(flush(timeout_millis)) if flush is not None else True
+    flush = getattr(_in_use(), "force_flush", None)
+    if flush is None:
+        return True
+    with guarded("flush the spans"):
+        return bool(flush(timeout_millis))
+    return False
 
 
 def shutdown() -> None:
-    """Flush and close the exporters of the provider in use."""
-    stop = getattr(_settings.provider or trace.get_tracer_provider(), "shutdown", None)
-    if stop is not None:
-        stop()
+    """Flush every span and close the exporters ``configure`` added. The provider itself stays at work."""
+    if _settings.isolated:
+        force_flush()  # a replay collects the spans that end after this, too
+        return
+    force_flush()
+    added, _settings.added = _settings.added, []
     _settings.provider = None
+    for _, _, processor in added:
+        with guarded("shut an exporter down"):
+            processor.shutdown()
 
 
 def tracer() -> trace.Tracer:
     """The tracer of our scope on the provider in use; made once per provider."""
-    provider = _settings.provider or trace.get_tracer_provider()
-    if _settings.tracer is None or _settings.tracer_of is not provider:
-        _settings.tracer = provider.get_tracer(semconv.SCOPE)
-        _settings.tracer_of = provider
-    return _settings.tracer
+    provider = _in_use()
+    known = _settings.tracer
+    if known is None or known[0] is not provider:
+        known = _settings.tracer = (provider, provider.get_tracer(semconv.SCOPE))
+    return known[1]
 
 
 def content() -> Content:
     """Which content is captured."""
     return _settings.content
+
+
+def _in_use() -> trace.TracerProvider:
+    return trace.get_tracer_provider() if _settings.provider is None else _settings.provider
+
+
+def reset() -> None:
+    """Shut down and forget everything ``configure`` and ``isolate`` did (tests)."""
+    _settings.isolated = False
+    shutdown()
+    _settings.tracer = _settings.made = None
+    _settings.content = Content.from_environment()

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
+from enum import Enum
+from typing import Any
 
 from opentelemetry import trace
 
-from redfirst.evaluators import Stop, semconv
+from redfirst.evaluators import semconv
 from redfirst.instrumentation import door
-from redfirst.instrumentation.capture import bounded, plain, to_json
+from redfirst.instrumentation.capture import bounded, clean, to_json
 from redfirst.instrumentation.guard import guarded
 
 
 class Run:
-    """One run of an agent. Every method is safe anywhere: outside a run it does nothing.
+    """One run of an agent. Every method is safe anywhere.
 
-    ``trace_id`` is 32 hex digits, for the ticket, the log line or the response header; empty when
-    nothing is traced.
+    Outside a run it speaks of the current span; where nothing is traced it does nothing.
     """
 
     __slots__ = ("_span",)
@@ -27,7 +28,10 @@ class Run:
 
     @property
     def trace_id(self) -> str:
-        """The trace id of the run as 32 hex digits; empty when nothing is traced."""
+        """The trace id of the run as 32 hex digits; empty when nothing is traced.
+
+        For the ticket, the log line or the response header.
+        """
         context = self._span.get_span_context()
         return trace.format_trace_id(context.trace_id) if context.is_valid else ""
 
@@ -40,15 +44,16 @@ class Run:
         if standing is not None:
             snapshot = standing.state(snapshot)
         with guarded("record a state snapshot"):
-            text, _ = bounded(to_json(snapshot))
-            self._span.add_event(semconv.STATE_EVENT, {semconv.STATE_VALUE: text})
+            self._add(semconv.STATE_EVENT, semconv.STATE_VALUE, snapshot)
 
-    def event(self, name: str, **attributes: object) -> None:
+    def event(self, name: str, /, **attributes: object) -> None:
         """Report a fact about the run, such as an approval by a person."""
         with guarded("record a run event"):
-            text, _ = bounded(to_json(plain(attributes)))
-            self._span.add_event(
-                semconv.RUN_EVENT, {semconv.RUN_EVENT_NAME: name, semconv.RUN_EVENT_ATTRIBUTES: text}
+            self._add(
+                semconv.RUN_EVENT,
+                semconv.RUN_EVENT_ATTRIBUTES,
+                attributes,
+                {semconv.RUN_EVENT_NAME: clean(str(name))},
             )
 
     def stop(self, reason: str, *, cap: int | None = None) -> None:
@@ -57,10 +62,19 @@ class Run:
         ``reason`` is a value of ``Stop``; another word is recorded as it stands and read as unknown.
         """
         with guarded("record a stop reason"):
-            known = reason in {stop.value for stop in Stop}
-            self._span.set_attribute(semconv.STOP_REASON, reason if known else Stop.UNKNOWN.value)
+            word = reason.value if isinstance(reason, Enum) else reason
+            self._span.set_attribute(semconv.STOP_REASON, clean(str(word)))
             if cap is not None:
                 self._span.set_attribute(semconv.STOP_CAP, cap)
+
+    def _add(self, name: str, key: str, value: object, more: Mapping[str, Any] | None = None) -> None:
+        if not self._span.is_recording():
+            return
+        text, note = bounded(to_json(value))
+        attributes: dict[str, Any] = {**(more or {}), key: text}
+        if note is not None:
+            attributes[semconv.TRUNCATED] = to_json([{"attribute": key, **note}])
+        self._span.add_event(name, attributes)
 
 
 _current: ContextVar[Run | None] = ContextVar("redfirst_run", default=None)
@@ -69,3 +83,8 @@ _current: ContextVar[Run | None] = ContextVar("redfirst_run", default=None)
 def current_run() -> Run:
     """The run of the innermost ``@agent`` function; a run over the current span when there is none."""
     return _current.get() or Run(trace.get_current_span())
+
+
+def enter_run(run: Run) -> Token[Run | None]:
+    """Make a run the current one, until its token is reset."""
+    return _current.set(run)
