@@ -10,7 +10,7 @@ from redfirst.evaluators.dialects.facts import Kind
 from redfirst.evaluators.dialects.messages import last_text
 from redfirst.evaluators.ending import Course, answer_of, root_agent, termination_of
 from redfirst.evaluators.handoffs import Names, agent_name, answer_in, gives_answer, handoffs_of
-from redfirst.evaluators.joining import Asked, join
+from redfirst.evaluators.joining import Asked, Joined, join
 from redfirst.evaluators.recovery import completed
 from redfirst.evaluators.structure import Node, Tree, model_nodes, tool_nodes
 from redfirst.evaluators.trajectory import (
@@ -44,18 +44,10 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
     if answers:
         asked = [item for item in asked if item not in answers]
         executed = [node for node in executed if not gives_answer(node.facts.name)]
-    over = [item for item in asked if names.is_handoff(item.call.name, item.call.arguments)]
-    passed = [node for node in executed if names.is_handoff(node.facts.name, node.facts.arguments)]
-    handoffs = handoffs_of(
-        tree, names, join(tree, model_spans, over, passed), over, tree.of_kind(Kind.HANDOFF)
-    )
     recorded = bool(models) and all(call.output is not None or call.failed for call in models)
-    joined = join(
-        tree,
-        model_spans,
-        [item for item in asked if item not in over],
-        [node for node in executed if node not in passed],
-    )
+    over = [item for item in asked if names.is_handoff(item.call.name, item.call.arguments)]
+    passed, joined = _apart(join(tree, model_spans, asked, executed), names, over)
+    handoffs = handoffs_of(tree, names, passed, over, tree.of_kind(Kind.HANDOFF))
     calls = calls_of(tree, joined, models, recorded=recorded)
     outer = tuple(m for m, n in zip(models, model_spans, strict=True) if tree.nearest(n, Kind.TOOL) is None)
     course = Course(
@@ -127,6 +119,26 @@ def _answers(asked: Sequence[Asked], models: Sequence[ModelCall]) -> list[Asked]
     """The requests, each in the last turn of its agent, by which a model gives its answer."""
     last = {call.agent: call.index for call in models}.values()
     return [item for item in asked if gives_answer(item.call.name) and item.turn in last]
+
+
+def _apart(joined: Joined, names: Names, over: Sequence[Asked]) -> tuple[Joined, Joined]:
+    """The hand-offs among the pairs, and everything else. A span that lost its name is what was asked of it."""
+    wanted = {id(item) for item in over}
+    passing = [(item, node) for item, node in joined.pairs if id(item) in wanted]
+    spans = [
+        node
+        for node in joined.unasked
+        if names.is_handoff(node.facts.name or node.span.name, node.facts.arguments)
+    ]
+    handed = {node.key for _, node in passing} | {node.key for node in spans}
+    return (
+        Joined(pairs=tuple(passing), unasked=tuple(spans)),
+        Joined(
+            pairs=tuple(pair for pair in joined.pairs if pair[1].key not in handed),
+            unanswered=tuple(item for item in joined.unanswered if id(item) not in wanted),
+            unasked=tuple(node for node in joined.unasked if node.key not in handed),
+        ),
+    )
 
 
 def _model_call(tree: Tree, node: Node, index: int) -> ModelCall:

@@ -62,7 +62,7 @@ class ToolCall:
     """One attempt of a tool call by the agent."""
 
     index: int
-    """Place in the list, by turn, start and request order. For display only: order between calls is ``precedes``."""
+    """Place in the list: by turn, within a turn in the order of request. Display only; order is ``precedes``."""
     name: str
     arguments: Mapping[str, object] | None = None
     """The arguments by name; ``None`` when they could not be read, ``{}`` when there were none."""

@@ -171,7 +171,7 @@ def _take_part(
             requested(
                 first_text(body.get("name"), body.get("toolName"), body.get("tool_name")),
                 arguments,
-                first_text(*(part.get(key) for key in _ID_KEYS)),
+                first_text(*(part.get(key) for key in _ID_KEYS), body.get("id")),
             )
         )
     elif kind in _ANSWER_PARTS or isinstance(part.get("function_response"), Mapping):

@@ -121,7 +121,8 @@ def _agent(span: Span) -> dict[str, object]:
         attributes.get(semconv.OI_AGENT_NAME),
         attributes.get("graph.node.id"),
         meta.get("lc_agent_name"),
-        span.name,
+        # the OpenAI Agents SDK's root is named after the workflow, and its agents say their names
+        None if span.scope.endswith(".openai_agents") else span.name,
     )
     asked = attributes.get(semconv.INPUT_VALUE)
     said = attributes.get(semconv.OUTPUT_VALUE)

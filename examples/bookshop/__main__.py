@@ -21,11 +21,15 @@ def main() -> None:
         "--variant", choices=[HEALTHY, *DEFECTIVE], default=HEALTHY, help="which agent answers"
     )
     parser.add_argument("--seed", type=int, help="of the scripted model")
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
         "--spans", default="bookshop.jsonl", help="file of spans to append to (default: %(default)s)"
     )
+    where.add_argument(
+        "--otlp", action="store_true", help="export to OTEL_EXPORTER_OTLP_ENDPOINT instead of a file"
+    )
     arguments = parser.parse_args()
-    configure("bookshop", file=arguments.spans)
+    configure("bookshop", file=None if arguments.otlp else arguments.spans)
     if arguments.request is None:
         for one in conversations(arguments.seed or 0):
             print(f"{one.task.id:20} {one.variant:20} {play(one)}")

@@ -135,23 +135,61 @@ CALL = [("get", {"k": 1}, "c1")]
 @pytest.mark.parametrize(
     "message",
     [
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "get", "arguments": '{"k": 1}'}}]},
-        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get", "arguments": {"k": 1}}]},
-        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "get", "arguments": '{"k": 1}'}]},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "get", "input": {"k": 1}}]},
-        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "get", "input": {"k": 1}}}]},
-        {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "c1", "toolName": "get", "input": {"k": 1}}]},
-        {"role": "model", "parts": [{"function_call": {"name": "get", "args": {"k": 1}}, "id": "c1"}]},
-        {"type": "function_call", "call_id": "c1", "name": "get", "arguments": '{"k": 1}'},
-        {"type": "ai", "content": "", "tool_calls": [{"name": "get", "args": {"k": 1}, "id": "c1", "type": "tool_call"}]},
-        {"type": "ai", "data": {"content": "", "tool_calls": [{"name": "get", "args": {"k": 1}, "id": "c1"}]}},
-        {"lc": 1, "kwargs": {"type": "ai", "content": "", "tool_calls": [{"name": "get", "args": {"k": 1}, "id": "c1"}]}},
         {
             "role": "assistant",
-            "parts": [{"type": "text", "content": "ResponseFunctionToolCall(arguments='{\"k\": 1}', call_id='c1', name='get')"}],
+            "content": None,
+            "tool_calls": [{"id": "c1", "function": {"name": "get", "arguments": '{"k": 1}'}}],
+        },
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "c1", "name": "get", "arguments": {"k": 1}}],
+        },
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "c1", "name": "get", "arguments": '{"k": 1}'}],
+        },
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c1", "name": "get", "input": {"k": 1}}],
+        },
+        {
+            "role": "assistant",
+            "content": [{"toolUse": {"toolUseId": "c1", "name": "get", "input": {"k": 1}}}],
+        },
+        {
+            "role": "assistant",
+            "content": [{"type": "tool-call", "toolCallId": "c1", "toolName": "get", "input": {"k": 1}}],
+        },
+        {"role": "model", "parts": [{"function_call": {"name": "get", "args": {"k": 1}}, "id": "c1"}]},
+        {"type": "function_call", "call_id": "c1", "name": "get", "arguments": '{"k": 1}'},
+        {
+            "type": "ai",
+            "content": "",
+            "tool_calls": [{"name": "get", "args": {"k": 1}, "id": "c1", "type": "tool_call"}],
+        },
+        {
+            "type": "ai",
+            "data": {"content": "", "tool_calls": [{"name": "get", "args": {"k": 1}, "id": "c1"}]},
+        },
+        {
+            "lc": 1,
+            "kwargs": {
+                "type": "ai",
+                "content": "",
+                "tool_calls": [{"name": "get", "args": {"k": 1}, "id": "c1"}],
+            },
+        },
+        {
+            "role": "assistant",
+            "parts": [
+                {
+                    "type": "text",
+                    "content": "ResponseFunctionToolCall(arguments='{\"k\": 1}', call_id='c1', name='get')",
+                }
+            ],
         },
     ],
-)  # fmt: skip
+)
 def test_a_requested_call_is_the_same_in_every_shape(message: dict[str, object]):
     """OpenAI, Anthropic, Bedrock, Google, LangChain and the conventions all ask for the same call."""
     output = one_output(messages_of([message]))
@@ -166,13 +204,23 @@ def test_a_requested_call_is_the_same_in_every_shape(message: dict[str, object])
         {"role": "tool", "tool_call_id": "c1", "content": "done"},
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "done"}]},
         {"role": "user", "parts": [{"type": "tool_call_response", "id": "c1", "result": "done"}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "done"}]}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "done"}]}
+            ],
+        },
         {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "done"}]}}]},
-        {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "c1", "output": {"type": "text", "value": "done"}}]},
+        {
+            "role": "tool",
+            "content": [
+                {"type": "tool-result", "toolCallId": "c1", "output": {"type": "text", "value": "done"}}
+            ],
+        },
         {"type": "function_call_output", "call_id": "c1", "output": "done"},
         {"type": "tool", "content": "done", "tool_call_id": "c1"},
     ],
-)  # fmt: skip
+)
 def test_an_answer_is_the_same_in_every_shape(message: dict[str, object]):
     """The answer of a tool carries the call's id, whoever's message it stands in."""
     (found,) = messages_of([message]) or ()
@@ -220,9 +268,13 @@ def test_strands_tells_a_turn_in_span_events():
         {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"},
         events=(
             event("gen_ai.user.message", content='[{"text": "hi"}]'),
-            event("gen_ai.choice", finish_reason="tool_use", message='[{"text": "well"}, {"toolUse": {"toolUseId": "c1", "name": "get", "input": {"k": 1}}}]'),
+            event(
+                "gen_ai.choice",
+                finish_reason="tool_use",
+                message='[{"text": "well"}, {"toolUse": {"toolUseId": "c1", "name": "get", "input": {"k": 1}}}]',
+            ),
         ),
-    )  # fmt: skip
+    )
 
     assert [(m.role, m.content) for m in found.input or ()] == [("user", "hi")]
     assert found.output is not None
@@ -237,10 +289,20 @@ def test_one_event_may_carry_all_content():
     found = facts(
         {"gen_ai.operation.name": "chat"},
         events=(
-            event(name, **{"gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]'}),
-            event(name, **{"gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "ho"}]}]'}),
+            event(
+                name,
+                **{
+                    "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]'
+                },
+            ),
+            event(
+                name,
+                **{
+                    "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "ho"}]}]'
+                },
+            ),
         ),
-    )  # fmt: skip
+    )
 
     assert found.input is not None
     assert found.output is not None
@@ -262,9 +324,13 @@ def test_google_adk_is_read_from_its_own_keys():
         "finish_reason": "STOP",
     }
     model = facts(
-        {"gcp.vertex.agent.llm_request": json.dumps(request), "gcp.vertex.agent.llm_response": json.dumps(response), "gen_ai.usage.input_tokens": 3},
+        {
+            "gcp.vertex.agent.llm_request": json.dumps(request),
+            "gcp.vertex.agent.llm_response": json.dumps(response),
+            "gen_ai.usage.input_tokens": 3,
+        },
         name="call_llm",
-    )  # fmt: skip
+    )
     tool = facts(
         {
             "gen_ai.operation.name": "execute_tool",
@@ -387,9 +453,12 @@ def test_our_own_spans_say_what_only_we_write():
         at=(1, 99),
         events=(
             event(semconv.STATE_EVENT, **{semconv.STATE_VALUE: '{"stock": 1}'}),
-            event(semconv.RUN_EVENT, **{semconv.RUN_EVENT_NAME: "approval", semconv.RUN_EVENT_ATTRIBUTES: '{"order": "7"}'}),
+            event(
+                semconv.RUN_EVENT,
+                **{semconv.RUN_EVENT_NAME: "approval", semconv.RUN_EVENT_ATTRIBUTES: '{"order": "7"}'},
+            ),
         ),
-    )  # fmt: skip
+    )
     tool = ours(
         2,
         "TOOL",

@@ -1,0 +1,103 @@
+"""``redfirst score`` reads files as one stream and prints one object, or one line, per run."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from redfirst.collector_processor.cli import main
+from redfirst.collector_processor.files import read_files
+from redfirst.evaluators.errors import UnreadableInput
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "otlp"
+HAPPY = FIXTURES / "pydantic-ai__native-v1__happy.otlp.pb"
+LOOP = sorted(str(path) for path in FIXTURES.glob("openai-agents__openinference-openai-agents__loop_cap*.pb"))
+SPLIT = sorted(FIXTURES.glob("openai-raw__otel-openai-v2-legacy__tool_error*.pb"))
+
+
+def test_json_is_one_object_per_run_and_nothing_else(capsys: pytest.CaptureFixture[str]):
+    """stdout holds one JSON object a line; what was read is told on stderr."""
+    assert main(["score", str(HAPPY), "--json"]) == 0
+    out, err = capsys.readouterr()
+    (run,) = [json.loads(line) for line in out.splitlines()]
+
+    assert [call["name"] for call in run["tool_calls"]] == ["verify_identity", "get_order"]
+    assert run["tokens"]["input"] == 522
+    assert (run["model_calls"], run["errors"], run["repeats"], run["flagged"]) == (3, 0, 0, False)
+    assert "1 run(s) in 1 file(s)" in err
+
+
+def test_all_paths_are_one_stream():
+    """Spans and log records of one run that came in several bodies are one run."""
+    stream = read_files(SPLIT)
+
+    assert stream.files == len(SPLIT)
+    assert stream.spans
+    assert stream.logs
+
+
+def test_a_table_is_eighty_columns_wide(capsys: pytest.CaptureFixture[str]):
+    """Without --json a line a run fits a terminal and names the failed checks."""
+    assert main(["score", *LOOP]) == 0
+    lines = capsys.readouterr().out.splitlines()
+
+    assert all(len(line) <= 80 for line in lines)
+    assert "step_cap" in lines[1]
+    assert "FLAGGED" in lines[1]
+
+
+def test_a_flag_fails_only_when_asked():
+    """The exit code is 0 for what was read, and 1 for a flagged run with --fail-on-flag."""
+    assert main(["score", *LOOP, "--json"]) == 0
+    assert main(["score", *LOOP, "--json", "--fail-on-flag"]) == 1
+    assert main(["score", str(HAPPY), "--json", "--fail-on-flag"]) == 0
+
+
+def test_a_folder_is_read_and_other_files_are_counted(tmp_path: Path):
+    """Below a folder, OTLP is read, gzipped or not, and anything else is skipped by reason."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "run.otlp.pb.gz").write_bytes(gzip.compress(HAPPY.read_bytes()))
+    shutil.copy(HAPPY, tmp_path / "again.pb")
+    (tmp_path / "notes.md").write_text("hello")
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    stream = read_files([tmp_path])
+
+    assert stream.files == 2
+    assert sum(stream.skipped.values()) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("half.jsonl", '{"resourceSpans": []}\n{"resourceSp', r"half\.jsonl: line 2: .*cut short"),
+        ("other.json", '{"a": 1}', r"other\.json: Expected a JSON object with resourceSpans"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_line(tmp_path: Path, name: str, content: str, message: str):
+    """The complaint names the file and the line."""
+    (tmp_path / name).write_text(content)
+
+    with pytest.raises(UnreadableInput, match=message):
+        read_files([tmp_path / name])
+
+
+def test_input_that_cannot_be_read_is_exit_code_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """A missing file is one line on stderr and exit code 2."""
+    assert main(["score", str(tmp_path / "nothing.pb")]) == 2
+    out, err = capsys.readouterr()
+
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "nothing.pb" in err
+
+
+def test_wrong_arguments_are_exit_code_two(capsys: pytest.CaptureFixture[str]):
+    """No path and no verb are errors of use; asking for help is none."""
+    assert main(["score"]) == 2
+    assert main([]) == 2
+    assert main(["score", "--help"]) == 0
+    assert "PATH" in capsys.readouterr().out
