@@ -36,22 +36,20 @@ from redfirst.collector_processor.store import Query, RunState
 SPANS = 20
 SETTLE = 0.5
 RUNS_A_REQUEST = 5
-_PARENT = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One span of the run, cut where its ids belong."""
+    """One span of the run without its ids."""
 
-    before: bytes
-    after: bytes
+    rest: bytes
     is_root: bool
 
     def made(self, trace_id: bytes, root: bytes) -> bytes:
         """The span with these ids."""
         own = root if self.is_root else secrets.token_bytes(8)
         ids = b"\x0a\x10" + trace_id + b"\x12\x08" + own
-        return ids + (b"" if self.is_root else b"\x22\x08" + root) + self.after
+        return ids + (b"" if self.is_root else b"\x22\x08" + root) + self.rest
 
 
 def templates() -> list[Template]:
@@ -59,23 +57,27 @@ def templates() -> list[Template]:
     found = []
     for n in range(SPANS):
         kind = "AGENT" if n == 0 else "LLM" if n % 2 else "TOOL"
-        span = Span(name=kind.lower(), kind=1, start_time_unix_nano=10**18 + n * 10**6, end_time_unix_nano=10**18 + n * 10**6 + 500_000)
-        if n == 0:
-            span.end_time_unix_nano = 10**18 + SPANS * 10**6
+        begun = 10**18 + n * 10**6
+        ended = begun + (SPANS * 10**6 if n == 0 else 500_000)
+        span = Span(name=kind.lower(), kind=1, start_time_unix_nano=begun, end_time_unix_nano=ended)
         for key, value in attributes(kind, n).items():
             pair = span.attributes.add(key=key)
             if isinstance(value, int):
                 pair.value.int_value = value
             else:
                 pair.value.string_value = value
-        found.append(Template(b"", span.SerializeToString(), n == 0))
+        found.append(Template(span.SerializeToString(), n == 0))
     return found
 
 
 def attributes(kind: str, n: int) -> dict[str, str | int]:
     """About two kilobytes of OpenInference."""
     text = f"The order {n} was looked at and the customer is told about it. " * 12
-    common: dict[str, str | int] = {"openinference.span.kind": kind, "session.id": "s-1", "input.value": json.dumps({"text": text})}
+    common: dict[str, str | int] = {
+        "openinference.span.kind": kind,
+        "session.id": "s-1",
+        "input.value": json.dumps({"text": text}),
+    }
     if kind == "LLM":
         return {
             **common,
@@ -87,10 +89,17 @@ def attributes(kind: str, n: int) -> dict[str, str | int]:
             "llm.output_messages.0.message.role": "assistant",
             "llm.output_messages.0.message.tool_calls.0.tool_call.id": f"call-{n}",
             "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "get_order",
-            "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": json.dumps({"order": n}),
+            "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments": json.dumps(
+                {"order": n}
+            ),
         }
     if kind == "TOOL":
-        return {**common, "tool.name": "get_order", "input.value": json.dumps({"order": n - 1}), "output.value": json.dumps({"order": n, "text": text * 2})}
+        return {
+            **common,
+            "tool.name": "get_order",
+            "input.value": json.dumps({"order": n - 1}),
+            "output.value": json.dumps({"order": n, "text": text * 2}),
+        }
     return {**common, "agent.name": "bench", "output.value": text}
 
 
@@ -114,9 +123,9 @@ class Served:
     http: str
     page: str
 
-    def cpu(self) -> float:
-        """CPU seconds of the process and its children so far."""
-        return sum(_cpu(pid) for pid in (self.process.pid, *children(self.process.pid)))
+    def cpu(self) -> tuple[float, float]:
+        """CPU seconds so far: of the service itself, and of its scorer."""
+        return _cpu(self.process.pid), sum(_cpu(pid) for pid in children(self.process.pid))
 
     def rss(self) -> int:
         """Resident bytes of the service itself, without its scorer."""
@@ -130,7 +139,9 @@ def served(home: Path, **settings: object) -> Iterator[Served]:
     names = {"grpc_port": 0, "http_port": 0, "page_port": 0, **settings}
     environment = {**os.environ, **{f"REDFIRST_{name.upper()}": str(value) for name, value in names.items()}}
     command = [sys.executable, "-m", "redfirst.collector_processor.cli", "serve", "--home", str(home)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=home.parent)
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        command, env=environment, stdout=subprocess.PIPE, text=True, cwd=home.parent
+    )
     addresses = {}
     for line in process.stdout or ():
         if line.strip() == "ready":
@@ -145,7 +156,11 @@ def served(home: Path, **settings: object) -> Iterator[Served]:
 
 
 def children(pid: int) -> list[int]:
-    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
 
 
 def _cpu(pid: int) -> float:
@@ -239,16 +254,17 @@ def throughput(folder: Path, spans: int) -> dict[str, float]:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(client.post, bodies))
         accepted = time.perf_counter() - begun
-        accepting = service.cpu() - before
         _landed(service, runs)
-        used, wall = service.cpu() - before, time.perf_counter() - begun
+        wall = time.perf_counter() - begun
+        own, scorer = (now - then for now, then in zip(service.cpu(), before, strict=True))
     count = len(bodies) * SPANS * RUNS_A_REQUEST
     return {
         "spans": count,
         "bytes_per_span": sum(map(len, bodies)) / count,
-        "spans_per_cpu_second": count / used,
+        "spans_per_cpu_second": count / (own + scorer),
+        "service_cpu_us_per_span": own / count * 1e6,
+        "scorer_cpu_us_per_span": scorer / count * 1e6,
         "spans_per_second_accepted": count / accepted,
-        "cpu_us_per_span_until_accepted": accepting / count * 1e6,
         "spans_per_second_to_verdict": count / wall,
     }
 

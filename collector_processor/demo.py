@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from redfirst.collector_processor.demo_wire import Wire, can_serve
 from redfirst.collector_processor.freeze import passing_run
 from redfirst.collector_processor.sources import Recorded, checks_of, recorded_runs
 from redfirst.collector_processor.terminal import Screen, fit
@@ -34,11 +36,10 @@ RARE = "rare_slip"
 IN_CODE = frozenset({"dropped_guard", "retried_refund", "early_cap"})
 """The variants whose fault is in the agent's code; the others' is in the model."""
 CONFIGURATION = f"""\
-# The agent that redfirst may call, the policy it is judged by, and where its traces are.
+# The agent that redfirst may call and the policy it is judged by.
 agents:
   support: {{call: "{FIXED}", input: messages}}
 rules: {SHOP}/rules.yaml
-traces: [{TRACES}]
 """
 
 
@@ -57,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--keep", metavar="DIR", help="leave everything in this new folder, for show, run and pytest"
     )
     parser.add_argument(
-        "--offline", action="store_true", help="read the traces from a file (what it does anyway)"
+        "--offline", action="store_true", help="go through a file of traces, without the processor"
     )
 
 
@@ -70,8 +71,10 @@ def execute(options: argparse.Namespace) -> int:
         )
         if folder.exists() and any(folder.iterdir()):
             raise RedfirstError(f"--keep {folder}: the folder is not empty; name a new one.")
+        os.environ["REDFIRST_HOME"] = str(folder.resolve() / ".redfirst")  # not the user's own
         screen = Screen()
-        shown = _Demonstration(screen, folder)
+        wire = None if options.offline or not can_serve() else stack.enter_context(Wire(folder))
+        shown = _Demonstration(screen, folder, wire)
         shown.play()
         screen.line()
         screen.line(f"{time.monotonic() - began:.0f} s.", "dim")
@@ -83,9 +86,10 @@ def execute(options: argparse.Namespace) -> int:
 
 
 class _Demonstration:
-    def __init__(self, screen: Screen, folder: Path) -> None:
+    def __init__(self, screen: Screen, folder: Path, wire: Wire | None) -> None:
         self.screen = screen
         self.folder = folder
+        self.wire = wire
         self.as_meant = True
         """Whether every part showed what it is meant to show."""
         self.example = ""
@@ -93,11 +97,14 @@ class _Demonstration:
 
     def play(self) -> None:
         """All parts in order."""
-        variants = self._day()
+        day = self._day()
+        stored = None if self.wire is None else self.wire.judged(len(day), within=30)
         project = load_project(self.folder)
         checks = checks_of(project, None)
         recorded = recorded_runs(project, None, checks)
-        cases = self._flagged(project, checks, recorded, variants)
+        found = recorded.runs if stored is None else [recorded.named(run_id) for run_id in stored]
+        runs = sorted(found, key=lambda one: one.run.start_ns)
+        cases = self._flagged(project, checks, recorded, list(zip(day, runs, strict=True)))
         self.example = cases[0].incident.run.run_id[:8]
         reports = self._prove(project, cases)
         self._fix(project, cases)
@@ -105,8 +112,7 @@ class _Demonstration:
         proven = sum(report.proven for report in reports)
         self.screen.line()
         self.screen.line(
-            f"{len(recorded.runs)} runs, {len(cases)} flagged, {proven} tests that have been seen to fail.",
-            "bold",
+            f"{len(runs)} runs, {len(cases)} flagged, {proven} tests that have been seen to fail.", "bold"
         )
 
     def expect(self, seen: bool) -> bool:
@@ -124,11 +130,22 @@ class _Demonstration:
         shop = self.folder / SHOP
         with resources.as_file(resources.files("redfirst.examples.bookshop")) as source:
             shutil.copytree(source, shop, ignore=shutil.ignore_patterns("__pycache__", "py.typed"))
-        (self.folder / "redfirst.yaml").write_text(CONFIGURATION, "utf-8")
+        configuration = CONFIGURATION + (
+            f"traces: [{TRACES}]\n" if self.wire is None else self.wire.configuration
+        )
+        (self.folder / "redfirst.yaml").write_text(configuration, "utf-8")
         self.title(1, "INSTRUMENT", "a bookshop's support agent serves a day of customers")
+        environment = dict(os.environ)
+        if self.wire is None:
+            command, where = ["--spans", TRACES], f"in {TRACES}"
+        else:
+            self.wire.start()
+            environment |= {"OTEL_EXPORTER_OTLP_ENDPOINT": self.wire.endpoint, "OTEL_TRACES_EXPORTER": "otlp"}
+            command, where = ["--otlp"], f"sent over OTLP to redfirst serve at {self.wire.endpoint}"
         done = subprocess.run(  # noqa: S603 - our own interpreter and example
-            [sys.executable, "-m", SHOP, "--spans", TRACES],
+            [sys.executable, "-m", SHOP, *command],
             cwd=self.folder,
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
@@ -141,38 +158,45 @@ class _Demonstration:
         for line in lines[:3]:
             task, _, answer = line.split(maxsplit=2)
             self.screen.line(f"  {fit(task, 20):<20} {answer}", "dim")
-        self.screen.line(f"  … {len(lines)} conversations, every call a span, in {TRACES}", "dim")
+        self.screen.para(f"… {len(lines)} conversations, every call a span, {where}", "dim", indent="  ")
         return [line.split()[1] for line in lines]
 
     def _flagged(
-        self, project: Project, checks: Sequence[Check], recorded: Recorded, variants: Sequence[str]
+        self,
+        project: Project,
+        checks: Sequence[Check],
+        recorded: Recorded,
+        day: Sequence[tuple[str, RecordedRun]],
     ) -> Sequence[_Case]:
         """Print the flagged runs and freeze one for each defect."""
-        hits = [(v, r) for v, r in zip(variants, recorded.runs, strict=True) if flagged(r.verdicts)]
+        hits = [(variant, one) for variant, one in day if flagged(one.verdicts)]
         answered = sum(incident.run.termination.reason is Stop.COMPLETED for _, incident in hits)
         self.title(
-            2,
-            "SCORE",
-            f"{len(recorded.runs)} runs, {len(hits)} flagged, {answered} of them with a good-looking answer",
+            2, "SCORE", f"{len(day)} runs, {len(hits)} flagged, {answered} of them with a good-looking answer"
         )
         cases: list[_Case] = []
-        for variant, incident in hits:
-            worst = next(verdict for verdict in incident.verdicts if verdict.flags)
-            short = incident.run.run_id[:8]
-            self.screen.para(worst.because, indent="  ", hang=" " * 11, mark=(short, "red"))
+        for variant, hit in hits:
+            worst = next(verdict for verdict in hit.verdicts if verdict.flags)
+            self.screen.para(worst.because, indent="  ", hang=" " * 11, mark=(hit.run.run_id[:8], "red"))
+            incident = recorded.named(hit.run.run_id)  # a store now offers the runs of the same task
             draft = freeze(incident, checks, control=passing_run(recorded, incident))
             folder = project.root / project.settings.scenarios / draft.scenario.id
             draft.write(folder)
             cases.append(_Case(variant, incident, folder))
-        missed = [
-            v
-            for v, r in zip(variants, recorded.runs, strict=True)
-            if v != HEALTHY and not flagged(r.verdicts)
-        ]
+        missed = [variant for variant, one in day if variant != HEALTHY and not flagged(one.verdicts)]
         wrong = [case for case in cases if case.variant == HEALTHY]
         if not self.expect(not missed and not wrong):
             self.screen.line(f"  not flagged: {missed}; flagged without a defect: {len(wrong)}", "red")
+        self._alert()
         return cases
+
+    def _alert(self) -> None:
+        """The alert that the processor raised meanwhile."""
+        if self.wire is None:
+            return
+        alert = self.wire.alert(within=15)
+        if self.expect(alert is not None) and alert is not None:
+            self.screen.para(str(alert["text"]), "yellow", indent="  ALERT  ", hang=" " * 9)
 
     def _prove(self, project: Project, cases: Sequence[_Case]) -> Sequence[Report]:
         """Prove each defect by executing the agent."""
@@ -257,7 +281,7 @@ def _counted(outcome: Outcome) -> str:
 
 def _next_steps(screen: Screen, folder: Path, example: str) -> None:
     steps: Mapping[str, str] = {
-        f"cd {folder}": "everything is here: traces, rules, scenarios, the shop",
+        f"cd {folder}": "traces, rules, scenarios and the shop",
         f"redfirst show {example}": "one run as a timeline",
         "redfirst run": "all scenarios against the configured agent",
         "pytest scenarios": "the same in pytest",

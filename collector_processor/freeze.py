@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 
 from redfirst.collector_processor.sources import Recorded, add_source_arguments, checks_of, recorded_runs
@@ -57,8 +58,16 @@ def execute(options: argparse.Namespace) -> int:
     screen.para(", ".join(f"{name} {grade}" for name, grade in grades), indent="  ")
     for note in draft.notes:
         screen.para(note, indent="  note: ", hang="        ")
-    screen.line(f"  next: redfirst prove {folder}", "dim")
+    print(
+        f"  next: redfirst prove {shlex.quote(_near(folder))}"
+    )  # whole, however long: it is there to be copied
     return 0
+
+
+def _near(folder: Path) -> str:
+    """The folder as it is named from here."""
+    here = Path.cwd()
+    return str(folder.resolve().relative_to(here) if folder.resolve().is_relative_to(here) else folder)
 
 
 def passing_run(recorded: Recorded, incident: RecordedRun) -> RecordedRun | None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redfirst.collector_processor.files import read_files
+from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.stored_runs import StoredRuns
 from redfirst.evaluators.check import Check, default_checks, judge
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.reading import read
@@ -24,7 +26,7 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
         "--traces",
         action="append",
         metavar="PATH",
-        help="OTLP files or folders (default: traces: of redfirst.yaml)",
+        help="OTLP files or folders (default: the store, and without one traces: of redfirst.yaml)",
     )
     parser.add_argument("--rules", metavar="FILE", help="a rules file (default: rules: of redfirst.yaml)")
 
@@ -57,6 +59,8 @@ class Recorded:
         Raises:
             ConfigurationError: none does, or more than one.
         """
+        if isinstance(self.runs, StoredRuns):
+            return self.runs.named(wanted)
         hits = [
             r
             for r in self.runs
@@ -75,15 +79,22 @@ class Recorded:
 
 
 def recorded_runs(project: Project, traces: Sequence[str] | None, checks: Sequence[Check]) -> Recorded:
-    """The runs in the given traces, or in those the project names.
+    """The runs in the given traces; without any, those in the project's store, or in the traces it names.
 
     Raises:
         ConfigurationError: there are none to read.
         UnreadableInput: a file is not OTLP.
+        StoreRefused: the store cannot be opened.
     """
+    home = Home(project.home)
+    if not traces and home.store.exists():
+        return Recorded(StoredRuns(home, checks))
     paths = list(traces or (str(project.root / path) for path in project.settings.traces))
     if not paths:
-        raise ConfigurationError("no traces to look in: pass --traces PATH, or set traces: in redfirst.yaml.")
+        raise ConfigurationError(
+            f"no runs to look in: there is no store in {home.folder}; start redfirst serve, pass --traces PATH, "
+            f"or set traces: in redfirst.yaml."
+        )
     stream = read_files(paths)
     return Recorded(
         [_with_spans(run, stream.spans, stream.logs, checks) for run in read(stream.spans, stream.logs).runs]

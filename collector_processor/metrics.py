@@ -1,0 +1,112 @@
+"""Counters, gauges and summaries in Prometheus' text format; nothing else, so nothing to install."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+_Labels = tuple[tuple[str, str], ...]
+
+_MOST_SERIES = 1000
+"""Series of one name: what a trace can name (agents) must not be able to fill the memory. The rest are ``other``."""
+
+_HELP: Mapping[str, tuple[str, str]] = {
+    "redfirst_requests_total": ("counter", "Export requests by protocol, signal and result."),
+    "redfirst_spans_accepted_total": ("counter", "Spans acknowledged after they were durable."),
+    "redfirst_logs_accepted_total": ("counter", "Log records acknowledged after they were durable."),
+    "redfirst_rejected_total": ("counter", "Requests or records refused, by reason."),
+    "redfirst_journal_write_seconds": ("summary", "Write of one batch to the journal."),
+    "redfirst_journal_fsync_seconds": ("summary", "Sync of one batch to the medium."),
+    "redfirst_journal_records_total": ("counter", "Requests written to the journal."),
+    "redfirst_journal_failures_total": ("counter", "Failed writes or syncs of the journal, by reason."),
+    "redfirst_journal_quarantined_bytes_total": ("counter", "Bytes of torn records kept aside at a start."),
+    "redfirst_journal_removed_segments_total": ("counter", "Segments removed by retention, by reason."),
+    "redfirst_journal_bytes": ("gauge", "Size of the journal."),
+    "redfirst_journal_pinned_segments": ("gauge", "Segments kept past retention for flagged runs."),
+    "redfirst_journal_damaged_total": ("counter", "Stretches of the journal that held no whole record."),
+    "redfirst_cuts_total": ("counter", "Traces released by the assembler, by reason."),
+    "redfirst_late_total": (
+        "counter",
+        "Traces that spans came for after they were judged, by what became of it.",
+    ),
+    "redfirst_open_runs": ("gauge", "Traces that are still being assembled."),
+    "redfirst_scoring_runs": ("gauge", "Traces at the scorer."),
+    "redfirst_lag_seconds": ("gauge", "How long the oldest due trace has been waiting for its verdict."),
+    "redfirst_landed_total": ("counter", "Traces whose verdicts were stored, by state."),
+    "redfirst_traces_scored_total": ("counter", "Runs scored for the first time, by agent and verdict."),
+    "redfirst_traces_rescored_total": ("counter", "Later versions of runs, by whether the verdict changed."),
+    "redfirst_score_seconds": (
+        "summary",
+        "From the last span of a run to its stored verdict, settle time included.",
+    ),
+    "redfirst_scorer_restarts_total": (
+        "counter",
+        "Scorer processes that had to be started again, by reason.",
+    ),
+    "redfirst_unscored_total": ("counter", "Runs stored without a verdict, by reason."),
+    "redfirst_store_failures_total": ("counter", "Transactions of the store that had to be repeated."),
+    "redfirst_assembly_failures_total": ("counter", "Journal records the assembler could not read."),
+    "redfirst_ready": ("gauge", "1 when /readyz says so."),
+}
+
+
+class Metrics:
+    """Numbers by name and labels. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[str, dict[_Labels, float]] = {}
+        self._gauges: dict[str, Callable[[], float]] = {}
+
+    def add(self, name: str, value: float = 1, **labels: str) -> None:
+        """Add to a counter."""
+        key = tuple(sorted(labels.items()))
+        with self._lock:
+            series = self._values.setdefault(name, {})
+            if len(series) >= _MOST_SERIES and key not in series:
+                key = tuple((label, "other") for label, _ in key)
+            series[key] = series.get(key, 0) + value
+
+    def observe(self, name: str, value: float) -> None:
+        """Add one observation to a summary: its count, its sum and its largest value."""
+        with self._lock:
+            for suffix, amount in (("_count", 1.0), ("_sum", value)):
+                series = self._values.setdefault(name + suffix, {})
+                series[()] = series.get((), 0) + amount
+            largest = self._values.setdefault(name + "_max", {})
+            largest[()] = max(largest.get((), 0), value)
+
+    def gauge(self, name: str, read: Callable[[], float]) -> None:
+        """Have a gauge read when it is asked for."""
+        self._gauges[name] = read
+
+    def value(self, name: str, **labels: str) -> float:
+        """The value of one series; without labels, the sum over all of them."""
+        if name in self._gauges:
+            return float(self._gauges[name]())
+        with self._lock:
+            series = self._values.get(name, {})
+            return series.get(tuple(sorted(labels.items())), 0) if labels else sum(series.values())
+
+    def text(self) -> str:
+        """Everything, as ``/metrics`` answers it."""
+        with self._lock:
+            values = {name: dict(series) for name, series in self._values.items()}
+        for name, read in self._gauges.items():
+            values[name] = {(): float(read())}
+        lines: list[str] = []
+        said: set[str] = set()
+        for name in sorted(values):
+            family = next((name.removesuffix(end) for end in ("_count", "_sum") if name.endswith(end)), name)
+            if family in _HELP and family not in said:
+                kind, help_text = _HELP[family]
+                lines += [f"# HELP {family} {help_text}", f"# TYPE {family} {kind}"]
+                said.add(family)
+            for labels, value in sorted(values[name].items()):
+                shown = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
+                lines.append(f"{name}{{{shown}}} {value:.17g}" if shown else f"{name} {value:.17g}")
+        return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,191 @@
+"""The port for people and monitors: JSON API, metrics and health. Reads the store; labels and erases on request."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+
+from redfirst.collector_processor.metrics import Metrics
+from redfirst.collector_processor.run_rows import row
+from redfirst.collector_processor.store import Label, Query, RunState, Store, StoredRun, StoreReader
+
+Json = Any
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_MAX_POST = 64 << 10
+_MAX_ROWS = 1000
+_ID_LENGTH = 32
+_OUR_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Health(Protocol):
+    """What the service says of itself. Both give None when all is well, and otherwise what is wrong."""
+
+    def unhealthy(self) -> str | None: ...
+
+    def unready(self) -> str | None: ...
+
+
+class ApiError(Exception):
+    """A request that the API refuses, with its HTTP status."""
+
+    def __init__(self, status: int, what: str) -> None:
+        super().__init__(what)
+        self.status = status
+
+
+class PageApi:
+    """The ASGI application on the page's port."""
+
+    def __init__(
+        self, reader: StoreReader, store: Store, metrics: Metrics, health: Health, *, loopback: bool = True
+    ) -> None:
+        """``loopback`` when the port is reached by names of this machine only."""
+        self._loopback = loopback
+        self._reader = reader
+        self._store = store
+        self._metrics = metrics
+        self._health = health
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        try:
+            status, kind, body = await self._answer(scope, receive)
+        except ApiError as problem:
+            status, kind, body = problem.status, "application/json", orjson.dumps({"error": str(problem)})
+        headers = [
+            (b"content-type", kind.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, scope: Mapping[str, Any], receive: Receive) -> tuple[int, str, bytes]:
+        path, method = scope["path"].rstrip("/"), scope["method"]
+        if path == "/metrics":
+            return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text().encode()
+        if path in ("/healthz", "/readyz"):
+            trouble = self._health.unhealthy() if path == "/healthz" else self._health.unready()
+            return (503 if trouble else 200), "text/plain; charset=utf-8", f"{trouble or 'ok'}\n".encode()
+        parts = path.split("/")[1:]
+        if parts[:2] != ["api", "runs"] or len(parts) > 4:
+            raise ApiError(404, f"There is no {path}.")
+        self._refuse_other_names(scope)
+        if len(parts) < 4:
+            if method != "GET":
+                raise ApiError(405, f"{path} takes GET only.")
+            if len(parts) == 2:
+                found = await asyncio.to_thread(self._reader.runs, _query(scope["query_string"]))
+                return _json({"runs": [row(run) for run in found]})
+            return _json(_detail(await asyncio.to_thread(self._reader.versions, _id(parts[2]))))
+        if method != "POST":
+            raise ApiError(405, f"{path} takes POST only.")
+        _refuse_foreign(scope)
+        return await self._change(_id(parts[2]), parts[3], await _posted(receive))
+
+    def _refuse_other_names(self, scope: Mapping[str, Any]) -> None:
+        """A foreign name that was made to point at this machine must not let a foreign page read runs."""
+        host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+        if self._loopback and urlsplit(f"//{host}").hostname not in _OUR_NAMES:
+            raise ApiError(403, "This port is reached as localhost only.")
+
+    async def _change(self, run_id: str, action: str, posted: Mapping[str, Json]) -> tuple[int, str, bytes]:
+        if action == "delete":
+            done = await asyncio.to_thread(self._store.delete, run_id, at_ns=time.time_ns())
+        elif action == "label":
+            done = await asyncio.to_thread(self._store.label, _label(run_id, posted))
+        else:
+            raise ApiError(404, f"There is no {action}; a run takes label and delete.")
+        if not done:
+            raise ApiError(404, f"There is no run {run_id}.")
+        return _json({"run_id": run_id, "done": action})
+
+
+def _json(value: Json) -> tuple[int, str, bytes]:
+    return 200, "application/json", orjson.dumps(value)
+
+
+def _detail(versions: list[StoredRun]) -> Json:
+    if not versions:
+        raise ApiError(404, "There is no such run.")
+    latest = versions[-1]
+    labels = [{"check": item.check, "right": item.right, "note": item.note} for item in latest.labels]
+    return {
+        **row(latest),
+        "record": latest.record,
+        "labels": labels,
+        "versions": [row(run) for run in versions],
+    }
+
+
+def _query(text: bytes) -> Query:
+    given = {name: values[-1] for name, values in parse_qs(text.decode("latin-1")).items()}
+    unknown = sorted(set(given) - {"flagged", "state", "agent", "before_ns", "limit"})
+    if unknown:
+        raise ApiError(
+            400, f"Unknown parameter {unknown[0]}; use flagged, state, agent, before_ns and limit."
+        )
+    try:
+        named = given.get("state", f"{RunState.SCORED},{RunState.UNSCORED}")
+        return Query(
+            flagged={"true": True, "false": False}[given["flagged"]] if "flagged" in given else None,
+            agent=given.get("agent"),
+            before_ns=int(given["before_ns"]) if "before_ns" in given else None,
+            limit=max(1, min(_MAX_ROWS, int(given.get("limit", 100)))),
+            states=tuple(RunState(name) for name in named.split(",")),
+        )
+    except (ValueError, KeyError) as problem:
+        raise ApiError(400, f"A parameter has no such value: {problem}.") from problem
+
+
+def _id(text: str) -> str:
+    lowered = text.lower()
+    if len(lowered) != _ID_LENGTH or any(c not in "0123456789abcdef" for c in lowered):
+        raise ApiError(400, "A run's id is 32 hex digits.")
+    return lowered
+
+
+def _label(run_id: str, posted: Mapping[str, Json]) -> Label:
+    right, check, note = posted.get("right"), posted.get("check", ""), posted.get("note", "")
+    if not isinstance(right, bool) or not isinstance(check, str) or not isinstance(note, str):
+        raise ApiError(400, 'A label is {"right": true or false, "check": "ID", "note": "…"}.')
+    return Label(run_id=run_id, check=check, right=right, note=note, at_ns=time.time_ns())
+
+
+def _refuse_foreign(scope: Mapping[str, Any]) -> None:
+    """A page of another site must not be able to change anything: its forms cannot send JSON, its scripts send
+    their origin."""
+    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+    if headers.get(b"content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise ApiError(415, "Send application/json.")
+    origin = headers.get(b"origin")
+    if origin is not None and urlsplit(origin).netloc != headers.get(b"host"):
+        raise ApiError(403, "A request from another site is refused.")
+
+
+async def _posted(receive: Receive) -> Mapping[str, Json]:
+    body = b""
+    more = True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > _MAX_POST:
+            raise ApiError(413, f"The body is larger than {_MAX_POST} bytes.")
+    try:
+        value = orjson.loads(body or b"{}")
+    except orjson.JSONDecodeError as problem:
+        raise ApiError(400, f"The body is not JSON: {problem}.") from problem
+    if not isinstance(value, dict):
+        raise ApiError(400, "The body is not a JSON object.")
+    return value

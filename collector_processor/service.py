@@ -1,0 +1,274 @@
+"""The service: receivers, journal, pipeline, scorer, store and page put together, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from redfirst.collector_processor.accepting import Acceptor
+from redfirst.collector_processor.assembly import AssemblyLimits
+from redfirst.collector_processor.companions import Companion, Parts
+from redfirst.collector_processor.home import Home, HomeLock
+from redfirst.collector_processor.journal import Journal
+from redfirst.collector_processor.metrics import Metrics
+from redfirst.collector_processor.page_api import PageApi
+from redfirst.collector_processor.pipeline import Pipeline
+from redfirst.collector_processor.ports import listen, refuse_taken
+from redfirst.collector_processor.receiver_grpc import GrpcReceiver
+from redfirst.collector_processor.receiver_http import HttpReceiver
+from redfirst.collector_processor.retention import Retention, RetentionLimits
+from redfirst.collector_processor.scoring import ScorerProcess
+from redfirst.collector_processor.span_source import SpanSource
+from redfirst.collector_processor.sqlite_reading import SqliteReader
+from redfirst.collector_processor.sqlite_store import SqliteStore
+from redfirst.replay.project import ServeSettings
+
+_GRACE = 5.0
+_DRAIN = 60.0
+_HOUSEKEEPING = 15.0
+_WATCH = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Where a service listens."""
+
+    grpc: str
+    http: str
+    page: str
+
+
+class Service:
+    """One processor on one home. ``run`` returns when it was told to stop."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: ServeSettings,
+        *,
+        rules: tuple[str, str] | None,
+        say: Callable[[str], None],
+        companions: Sequence[Companion] = (),
+    ) -> None:
+        """Take the home, open the journal and the store. ``companions`` run beside the pipeline.
+
+        Raises:
+            RedfirstError: another service has the home, or the store is of a newer version.
+        """
+        self.metrics = Metrics()
+        self._settings = settings
+        self._say = say
+        self._stopping = False
+        self._home = home
+        self._companions: list[Companion] = []
+        self._waiting = tuple(companions)
+        self._lock = HomeLock(home)
+        with self._undone_on_failure():
+            self.store = SqliteStore(home.store)
+            self._reader = SqliteReader(home.store)
+            self.pipeline = Pipeline(
+                lambda: self.journal,
+                self.store,
+                limits=AssemblyLimits(
+                    settle=settings.settle_seconds, idle=settings.idle_seconds, age=settings.age_seconds
+                ),
+                metrics=self.metrics,
+                destinations=[name for companion in companions for name in companion.destinations],
+            )
+            self.journal = Journal(home.journal, metrics=self.metrics, on_durable=self.pipeline.durable)
+        self._rules = rules
+        self._scorer: ScorerProcess | None = None
+        self._retention = Retention(
+            self.journal,
+            RetentionLimits(
+                seconds=settings.retain_days * 86_400,
+                bytes=settings.retain_bytes,
+                min_free=settings.min_free_bytes,
+            ),
+            floors=lambda: self.store.cursors().values(),
+            pins=self.store.pinned_segments,
+            metrics=self.metrics,
+        )
+        self._acceptor = Acceptor(lambda: self.journal, self.metrics, max_body_bytes=settings.max_body_bytes)
+        self._gauges()
+
+    def unhealthy(self) -> str | None:
+        """Why the service is broken beyond what time mends; None when it is not."""
+        return None if self.pipeline.alive or self._stopping else "the pipeline has ended"
+
+    def unready(self) -> str | None:
+        """Why requests would not be served well now; None when they would."""
+        if self._stopping:
+            return "stopping"
+        if self.pipeline.replaying:
+            return "reading the journal"
+        own = self.journal.trouble or self.journal.full or self.pipeline.store_trouble or self.unhealthy()
+        return own or next((what for one in self._companions if (what := one.trouble()) is not None), None)
+
+    async def run(self) -> bool:
+        """Serve until SIGTERM or SIGINT; False when something broke."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        self._retention.apply(time.time())
+        settings = self._settings
+        grpc = GrpcReceiver(self._acceptor)
+        try:
+            http_socket = listen(settings.host, settings.http_port, "REDFIRST_HTTP_PORT", "http_port")
+            page_socket = listen(settings.host, settings.page_port, "REDFIRST_PAGE_PORT", "page_port")
+            refuse_taken(settings.host, settings.grpc_port, "REDFIRST_GRPC_PORT", "grpc_port")
+            self.pipeline.start(self._begin_scoring())
+            self._start_companions()
+            http = _Server(_config(HttpReceiver(self._acceptor)))
+            loopback = settings.host in ("127.0.0.1", "::1", "localhost")
+            api = PageApi(self._reader, self.store, self.metrics, self, loopback=loopback)
+            page = _Server(_config(api))
+            servers = [
+                asyncio.create_task(http.serve([http_socket])),
+                asyncio.create_task(page.serve([page_socket])),
+            ]
+            grpc_port = await grpc.start(settings.host, settings.grpc_port)
+        except BaseException:
+            await self._drain(timeout=_GRACE)
+            self._close()
+            raise
+        addresses = Addresses(
+            grpc=_address(settings.host, grpc_port),
+            http=f"http://{_address(settings.host, http_socket.getsockname()[1])}",
+            page=f"http://{_address(settings.host, page_socket.getsockname()[1])}",
+        )
+        while not stop.is_set() and (self.pipeline.replaying or not (http.started and page.started)):
+            await asyncio.sleep(0.01)
+        self._announce(addresses)
+        healthy = await self._until(stop, servers)
+        self._stopping = self._acceptor.stopping = True
+        http.should_exit = True
+        await grpc.stop(_GRACE)
+        await servers[0]
+        drained = await self._drain(timeout=_DRAIN)
+        page.should_exit = True
+        await servers[1]
+        self._close()
+        return healthy and drained
+
+    async def _until(self, stop: asyncio.Event, servers: list[asyncio.Task[None]]) -> bool:
+        """Keep house until told to stop; False when a part of the service ended by itself."""
+        last = time.monotonic()
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _WATCH)
+            if time.monotonic() - last >= _HOUSEKEEPING:
+                last = time.monotonic()
+                await asyncio.to_thread(self._keep_house)
+            if self.unhealthy() is not None or any(server.done() for server in servers):
+                self._say(f"stopping: {self.unhealthy() or 'a server has ended'}")
+                return False
+        return True
+
+    def _keep_house(self) -> None:
+        try:
+            self._retention.apply(time.time())
+        except (OSError, sqlite3.Error) as problem:
+            self.metrics.add("redfirst_journal_failures_total", reason="retention")
+            self._say(f"retention could not be applied: {problem}")
+
+    async def _drain(self, *, timeout: float) -> bool:
+        """Write what is waiting, judge what is due, and end what works on it, in the order of the data."""
+        await asyncio.to_thread(self.journal.close)
+        drained = True
+        if self.pipeline.alive:
+            drained = await asyncio.to_thread(self.pipeline.drain, timeout)
+            if not drained:
+                self._say("runs that were due are left for the next start: the scorer did not finish in time")
+        if self._scorer is not None:
+            await asyncio.to_thread(self._scorer.close)
+        for companion in self._companions:
+            await asyncio.to_thread(companion.stop, _GRACE)
+        return drained
+
+    def _close(self) -> None:
+        self._reader.close()
+        self.store.close()  # the last to close folds the write-ahead log into the file
+        self._lock.release()
+
+    def _begin_scoring(self) -> ScorerProcess:
+        self._scorer = ScorerProcess(
+            self._home.journal,
+            rules=self._rules,
+            on_answer=self.pipeline.answered,
+            metrics=self.metrics,
+            seconds=self._settings.score_seconds,
+        )
+        return self._scorer
+
+    def _start_companions(self) -> None:
+        parts = Parts(
+            journal=self.journal,
+            store=self.store,
+            reader=self._reader,
+            spans=lambda: SpanSource(self._home.journal),
+            metrics=self.metrics,
+        )
+        for companion in self._waiting:
+            companion.start(parts)
+            self._companions.append(companion)
+
+    @contextlib.contextmanager
+    def _undone_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _announce(self, addresses: Addresses) -> None:
+        self._lock.say({"grpc": addresses.grpc, "http": addresses.http, "page": addresses.page})
+        self._say(f"OTLP/gRPC  {addresses.grpc}")
+        self._say(f"OTLP/HTTP  {addresses.http}")
+        self._say(f"page       {addresses.page}")
+        self._say("ready")
+
+    def _gauges(self) -> None:
+        assembly = self.pipeline.assembly
+        self.metrics.gauge("redfirst_open_runs", lambda: len(assembly))
+        self.metrics.gauge("redfirst_scoring_runs", lambda: assembly.away)
+        self.metrics.gauge("redfirst_lag_seconds", self.pipeline.lag)
+        self.metrics.gauge("redfirst_journal_bytes", lambda: self._retention.bytes)
+        self.metrics.gauge("redfirst_journal_pinned_segments", lambda: self._retention.pinned)
+        self.metrics.gauge("redfirst_journal_damaged_total", lambda: self.journal.damaged)
+        self.metrics.gauge("redfirst_ready", lambda: self.unready() is None)
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the service, which stops its parts in order."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _config(app: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=120,
+        timeout_graceful_shutdown=int(_GRACE),
+    )
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

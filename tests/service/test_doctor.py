@@ -1,0 +1,269 @@
+"""The doctor says what an environment keeps from the checks, and blames nothing that is well."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
+
+from redfirst.collector_processor.doctor import examine
+from redfirst.collector_processor.doctor_findings import (
+    Finding,
+    Level,
+    content,
+    duplicates,
+    exporting,
+    sampling,
+)
+from redfirst.collector_processor.doctor_probes import target
+from redfirst.collector_processor.home import Home
+
+NO_EXPORT = {"OTEL_TRACES_EXPORTER": "console"}
+"""An environment that needs no endpoint."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def blind(found: list[Finding]) -> dict[str, Finding]:
+    return {one.subject: one for one in found if one.level is Level.BLIND}
+
+
+def doctor(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command as a person runs it, with nothing of OpenTelemetry's in the environment but what is given."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "REDFIRST_"))}
+    return subprocess.run(
+        [sys.executable, "-m", "redfirst.collector_processor.cli", "doctor", "--timeout", "1", *options],
+        cwd=folder,
+        env={**clean, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+def test_a_sound_environment_has_no_findings(home: Home) -> None:
+    """Nothing is blamed where nothing is wrong."""
+    found = examine(home, NO_EXPORT)
+
+    assert blind(found) == {}
+    assert all(one.level is Level.OK for one in found if one.subject != "service")
+
+
+@pytest.mark.parametrize(
+    ("environment", "subject", "blinds"),
+    [
+        ({"OTEL_SDK_DISABLED": "true"}, "exporter", "all"),
+        ({"OTEL_TRACES_EXPORTER": "none"}, "exporter", "all"),
+        ({"OTEL_TRACES_EXPORTER": "zipkin_of_old"}, "exporter", "all"),
+        ({"OTEL_TRACES_SAMPLER": "always_off"}, "sampling", "all"),
+        ({"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.25"}, "sampling", "all"),
+        ({"OTEL_TRACES_SAMPLER": "parentbased_always_off"}, "sampling", "all"),
+        ({"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "false"}, "content", "repeats"),
+        ({"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "EVENT_ONLY"}, "content", "policy rules"),
+        ({"TRACELOOP_TRACE_CONTENT": "false"}, "content", "policy rules"),
+        ({"OPENINFERENCE_HIDE_INPUTS": "true"}, "content", "policy rules"),
+        ({"OPENINFERENCE_HIDE_OUTPUT_MESSAGES": "true"}, "content", "unverified_claim"),
+        ({"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "200"}, "limits", "arguments"),
+        ({"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "32"}, "limits", "recall"),
+    ],
+)
+def test_what_blinds_a_check_is_found_and_says_which(
+    home: Home, environment: Mapping[str, str], subject: str, blinds: str
+) -> None:
+    """Each bad setting is one finding, with what it means, which checks it is about, and a remedy."""
+    (found,) = blind(examine(home, {**NO_EXPORT, **environment})).values()
+
+    assert found.subject == subject
+    assert blinds in found.blinds
+    assert found.means
+    assert found.remedy
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"OTEL_TRACES_SAMPLER": "parentbased_always_on"},
+        {"OTEL_TRACES_SAMPLER": "always_on"},
+        {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "1.0"},
+        {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "all"},
+        {"OPENINFERENCE_HIDE_INPUTS": "false"},
+        {"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "100000"},
+        {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only"},
+    ],
+)
+def test_what_blinds_nothing_is_left_alone(home: Home, environment: Mapping[str, str]) -> None:
+    """Settings that keep everything are no finding."""
+    assert blind(examine(home, {**NO_EXPORT, **environment})) == {}
+
+
+def test_two_instrumentations_of_one_library_are_named() -> None:
+    """OpenInference and OpenTelemetry packages for the same library, under whichever of its names."""
+    found = duplicates(
+        [
+            *("openinference-instrumentation-openai", "opentelemetry-instrumentation-openai-v2"),
+            *("openinference-instrumentation-langchain", "opentelemetry-instrumentation-httpx"),
+            *(
+                "openinference-instrumentation-google-genai",
+                "opentelemetry-instrumentation-google-generativeai",
+            ),
+        ]
+    )
+
+    assert [one.level for one in found] == [Level.NOTE, Level.NOTE]
+    assert found[0].found.startswith("google-genai: ")
+    assert found[1].found == (
+        "openai: openinference-instrumentation-openai and opentelemetry-instrumentation-openai-v2 "
+        "are installed together"
+    )
+    assert duplicates(["openinference-instrumentation-openai"])[0].level is Level.OK
+
+
+def test_an_instrumentation_that_is_quiet_by_default_is_named() -> None:
+    """OpenTelemetry's own packages capture no content until the variable says so."""
+    package = "opentelemetry-instrumentation-openai-v2"
+    variable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+    assert content({}, [package])[0].level is Level.BLIND
+    assert content({variable: "true"}, [package])[0].level is Level.OK
+    assert content({}, [])[0].level is Level.OK
+
+
+def test_exporters_that_are_installed_are_no_finding() -> None:
+    """A name that an entry point knows is fine, and the default is said to be one."""
+    assert exporting({"OTEL_TRACES_EXPORTER": "zipkin"}, ["zipkin"])[0].level is Level.OK
+    assert exporting({}, [])[0].found == "otlp (default)"
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [
+        ({}, ("http://localhost:4318/v1/traces", "http")),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, ("http://localhost:4317", "grpc")),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:1/x/"}, ("http://h:1/x/v1/traces", "http")),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://h:1/x"}, ("http://h:1/x", "http")),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "h:1", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"},
+            ("h:1", "grpc"),
+        ),
+    ],
+)
+def test_the_endpoint_is_the_one_an_exporter_would_use(
+    environment: Mapping[str, str], wanted: tuple[str, str]
+) -> None:
+    """The variables are read as OpenTelemetry specifies them."""
+    assert target(environment) == wanted
+
+
+def test_the_providers_exporters_and_waiting_spans_are_seen(home: Home) -> None:
+    """In a process with a provider: its exporters by name and what waits in them."""
+    made = TracerProvider()
+    made.add_span_processor(BatchSpanProcessor(InMemorySpanExporter(), schedule_delay_millis=60_000))
+    trace.set_tracer_provider(made)
+    made.get_tracer("t").start_span("s").end()
+    found = examine(home, NO_EXPORT)
+
+    assert "InMemorySpanExporter" in found[0].found
+    assert found[1].found.startswith("process: 1 ended spans wait to be exported")
+    assert blind(found) == {}
+
+
+def test_a_provider_without_an_exporter_is_blind(home: Home) -> None:
+    """Spans that are made and thrown away are a finding."""
+    trace.set_tracer_provider(TracerProvider())
+
+    assert blind(examine(home, NO_EXPORT))["provider"].blinds == ("all",)
+
+
+def test_nothing_is_made_or_set_by_looking(home: Home) -> None:
+    """Without a provider there is none afterwards; one that a variable names is not made."""
+    examine(home, NO_EXPORT)
+    assert isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    found = examine(home, {**NO_EXPORT, "OTEL_PYTHON_TRACER_PROVIDER": "sdk_tracer_provider"})
+
+    assert found[0].level is Level.NOTE
+    assert trace._TRACER_PROVIDER is None
+
+
+@pytest.mark.parametrize(
+    ("sampler", "level"),
+    [
+        (TraceIdRatioBased(0.1), Level.BLIND),
+        (ParentBased(TraceIdRatioBased(0.1)), Level.BLIND),
+        (ALWAYS_OFF, Level.BLIND),
+        (ParentBased(ALWAYS_OFF), Level.BLIND),
+        (TraceIdRatioBased(1.0), Level.OK),
+        (TracerProvider(shutdown_on_exit=False).sampler, Level.OK),
+    ],
+)
+def test_a_providers_own_sampler_counts(sampler: Any, level: Level) -> None:
+    """A sampler set in code is found like one from the environment."""
+    assert sampling({}, str(sampler.get_description()))[0].level is level
+
+
+def test_an_endpoint_that_is_not_there_is_exit_1(tmp_path: Path) -> None:
+    """As a command: the default endpoint is asked, nobody answers, the exit code is 1 and JSON says why."""
+    done = doctor(tmp_path, "--json", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9/secret-path?key=k3y")
+    found = {one["subject"]: one for one in map(json.loads, done.stdout.splitlines())}
+
+    assert done.returncode == 1, done.stderr
+    assert found["endpoint"]["level"] == "blind"
+    assert found["endpoint"]["found"] == "http://127.0.0.1:9: no answer (connection)"
+    assert found["endpoint"]["blinds"] == ["all"]
+    assert "k3y" not in done.stdout + done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["localhost:4318", "http://[::1", "http://", "ftp://h", "http://h:99999"]
+)
+def test_an_endpoint_that_is_no_url_is_said_to_be_none(tmp_path: Path, home: Home, endpoint: str) -> None:
+    """Whatever stands in the variable, it is a finding and no traceback."""
+    found = blind(examine(home, {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}, timeout=0.5))
+
+    assert "no URL" in found["endpoint"].found
+
+
+def test_duplicates_in_a_real_environment(tmp_path: Path) -> None:
+    """Distributions that are really installed are compared; a note alone is exit 0."""
+    for name in ("openinference_instrumentation_openai", "opentelemetry_instrumentation_openai"):
+        folder = tmp_path / "site" / f"{name}-1.0.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    done = doctor(tmp_path, PYTHONPATH=str(tmp_path / "site"), OTEL_TRACES_EXPORTER="console")
+
+    assert done.returncode == 0, done.stdout
+    assert "note  instrumentation: openai: openinference-instrumentation-openai and" in done.stdout
+    assert "Every check can fire." in done.stdout
+
+
+def test_a_running_service_is_found_by_its_home(served: Any, home: Home) -> None:
+    """Its addresses come from its files; the endpoint that is the service's own takes an empty export."""
+    served.post("/v1/traces", b"nonsense", content_type="application/x-protobuf")
+    for environment in (
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": served.http},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{served.grpc}", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+    ):
+        found = examine(Home(served.home), environment)
+        subjects = {one.subject: one for one in found}
+        assert blind(found) == {}
+        assert subjects["endpoint"].level is Level.OK
+        assert served.http in subjects["service"].found
+        assert "0 spans accepted, 1 requests or records refused" in subjects["spans"].found
+        assert served.runs() == []
+    elsewhere = examine(Home(served.home), {**NO_EXPORT, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:1"})
+    assert any("the exporter here goes to h:1" in one.found for one in elsewhere)
