@@ -48,7 +48,9 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
     over = [item for item in asked if names.is_handoff(item.call.name, item.call.arguments)]
     passed, joined = _apart(join(tree, model_spans, asked, executed), names, over)
     handoffs = handoffs_of(tree, names, passed, over, tree.of_kind(Kind.HANDOFF))
-    calls = calls_of(tree, joined, models, recorded=recorded)
+    completeness = _completeness(tree)
+    whole = completeness is Completeness.COMPLETE
+    calls = calls_of(tree, joined, models, recorded=recorded, whole=whole)
     outer = tuple(m for m, n in zip(models, model_spans, strict=True) if tree.nearest(n, Kind.TOOL) is None)
     course = Course(
         tree=tree,
@@ -84,7 +86,7 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
         trace_ids=trace_ids,
         root_span_id=(root or tops[0]).span.span_id if root or tops else "",
         dialects=tuple(sorted({n.facts.dialect for n in all_nodes if n.facts.kind is not Kind.STRUCTURE})),
-        completeness=_completeness(tree),
+        completeness=completeness,
         agents=_agents(tree),
         agent_version=root.facts.version if root else None,
         models=tuple(dict.fromkeys(call.model for call in models if call.model)),

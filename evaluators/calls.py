@@ -60,13 +60,16 @@ class Answers:
         return next((found[call_id] for found in self._by_turn[turn + 1 :] if call_id in found), None)
 
 
-def calls_of(tree: Tree, joined: Joined, models: Sequence[ModelCall], *, recorded: bool) -> Calls:
-    """All tool calls. ``recorded`` says that the output of every model call is known."""
+def calls_of(
+    tree: Tree, joined: Joined, models: Sequence[ModelCall], *, recorded: bool, whole: bool
+) -> Calls:
+    """All tool calls. ``recorded`` says that the output of every model call is known, ``whole`` that no span of the
+    run is missing: only then does the lack of a span say that a requested call did not run."""
     answers = Answers(models)
     drafts = [_executed(tree, item, node, answers) for item, node in joined.pairs]
     drafts += [_unasked(tree, node, models, by_code=recorded) for node in joined.unasked]
     writes = bool(joined.pairs or joined.unasked)
-    drafts += [_unanswered(tree, item, answers, writes=writes) for item in joined.unanswered]
+    drafts += [_unanswered(tree, item, answers, writes=writes, whole=whole) for item in joined.unanswered]
     drafts.sort(key=lambda draft: draft.place)
     calls = tuple(_numbered(draft.call, index) for index, draft in enumerate(drafts))
     reconstructed = [
@@ -203,7 +206,7 @@ def _ended(node: Node, said: object) -> tuple[CallStatus, str | None, object, st
     return CallStatus.OK, None, result, how
 
 
-def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool) -> _Draft:
+def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool, whole: bool) -> _Draft:
     """A request that no span executed: answered in a later message, or never run, or unknown."""
     asked = item.call
     answer = answers.of(item.turn, asked.call_id)
@@ -217,7 +220,7 @@ def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool) -> _
     elif said is not MISSING and not (wrong is not None and writes):
         status, error, result = (CallStatus.OK if wrong is None else CallStatus.TOOL_ERROR), wrong, said
         how = "status: inferred from the answer in a later message"
-    elif answer is None and (writes or _framework(tree, item.model)):
+    elif answer is None and whole and (writes or _framework(tree, item.model)):
         status = CallStatus.NOT_EXECUTED
     elif wrong is not None:
         status, error = CallStatus.NOT_EXECUTED, wrong

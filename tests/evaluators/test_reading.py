@@ -534,3 +534,22 @@ def test_a_missing_parent_makes_a_run_incomplete():
 def test_parents_in_a_circle_are_survived():
     """Spans that name each other as parents are read."""
     assert read_trajectory([chat(1, 2, says("a")), chat(2, 1, says("b"))]).answer == "b"
+
+
+def test_in_an_incomplete_trace_a_call_without_a_span_is_unknown() -> None:
+    """The span of a killed agent's running tool is lost: that the write did not happen is not known."""
+    messages = (
+        '[{"role":"assistant","parts":[{"type":"tool_call","id":"1","name":"get_order","arguments":{}},'
+        '{"type":"tool_call","id":"2","name":"refund","arguments":{}}]}]'
+    )
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": messages}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_order", "gen_ai.tool.call.id": "1"}
+    spans = [
+        Span(trace_id="a" * 32, span_id=f"{n:016x}", parent_id="f" * 16, start_ns=n, end_ns=n + 1, attributes=attributes)
+        for n, attributes in ((1, chat), (3, tool))
+    ]
+
+    run = read_trajectory(spans)
+
+    assert run.completeness is Completeness.INCOMPLETE
+    assert {call.name: call.status for call in run.tool_calls}["refund"] is CallStatus.UNKNOWN
