@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -12,6 +13,9 @@ from redfirst.evaluators.canonical import canonical_text
 from redfirst.replay.runner import Execution
 
 Json = Any
+
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}|(?<![0-9])1[0-9]{14}(?![0-9])")
+"""An address as ``repr`` writes it, or as ``id`` gives it on a 64-bit machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +29,8 @@ def first_divergence(first: Execution, second: Execution) -> Divergence | None:
     """The first differing event; ``None`` when there is none and both ended the same way."""
     for number, (one, other) in enumerate(zip_longest(first.events, second.events), 1):
         if one != other:
-            return Divergence(
-                f"two runs part at event {number}: {_difference(one, other)}.{_source(first, second)}"
-            )
+            source = _named_by_value(one, other, first, second) or _source(first, second)
+            return Divergence(f"two runs part at event {number}: {_difference(one, other)}.{source}")
     if first.stop is not second.stop:
         return Divergence(
             f"one run ended {_end(first)} and the other {_end(second)}, after equal events.{_source(first, second)}"
@@ -44,6 +47,21 @@ def _difference(one: str | None, other: str | None) -> str:
     for path, was, now in _leaves(left, right):
         return f"{_named(left)} {path} is {was} in one and {now} in the other"
     return f"{_named(left)} differs"
+
+
+def _named_by_value(one: str | None, other: str | None, first: Execution, second: Execution) -> str | None:
+    """What the differing values are, where they are known: each run's own folder or process, an address."""
+    left, right = one or "", other or ""
+    for mine, theirs in zip(first.places.items(), second.places.items(), strict=False):
+        if _holds(left, mine[0]) and _holds(right, theirs[0]):
+            return f" Not frozen, and in both: {mine[1]}."
+    if _ADDRESS.sub("", left) == _ADDRESS.sub("", right):
+        return " Not frozen, and in both: the address of an object (its default repr, or id())."
+    return None
+
+
+def _holds(line: str, value: str) -> bool:
+    return re.search(rf"(?<![0-9A-Za-z]){re.escape(value)}(?![0-9A-Za-z])", line) is not None
 
 
 def _named(event: Mapping[str, Json]) -> str:
@@ -68,7 +86,10 @@ def _source(first: Execution, second: Execution) -> str:
     used = sorted({*first.unfrozen, *second.unfrozen})
     if used:
         return f" Not frozen, and used: {', '.join(used)}."
-    return " No unfrozen clock, random number or process was seen: look at the order of sets and at the environment."
+    return (
+        " No unfrozen clock, random number or process was seen: look at the order of sets, at hash() and id(), "
+        "at the scheduling of threads and tasks, and at files."
+    )
 
 
 def _end(execution: Execution) -> str:

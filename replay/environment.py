@@ -14,7 +14,8 @@ from copy import deepcopy
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from redfirst.evaluators.canonical import canonical_text, digest
+from redfirst.evaluators.canonical import canonical_text, digest, same
+from redfirst.instrumentation.capture import plain
 from redfirst.instrumentation.conversation import read_reply
 from redfirst.instrumentation.door import Answer, Door, DoorCall, Failed, Played
 from redfirst.replay.pointers import assign, remove
@@ -53,10 +54,12 @@ class Environment:
         self._lock = threading.RLock()
         self._writes: list[str] = []
         self._said: str | None = None  # the last recorded turn's answer, where it asked for nothing more
-        self._wanted: list[
-            str
-        ] = []  # what the last recorded model turn asked for and no call has answered yet
+        # what the last recorded model turn asked for and no call has answered yet
+        self._wanted: list[str] = []
+        self._ended = False
         self.latched: HarnessStop | None = None
+        self.when_latched: Callable[[], None] | None = None
+        """Called once, when the run is stopped."""
         self.events: list[dict[str, Json]] = []
         self.tape_decisions = 0
         self.live_decisions: list[str] = []
@@ -74,6 +77,10 @@ class Environment:
             except HarnessStop as stop:
                 self.latch(stop)
                 raise
+            except Exception as problem:  # a fault of ours must not pass for a tool's
+                fault = HarnessStop(StopKind.OUR_FAULT, f"{call.name} was not answered: {problem!r}")
+                self.latch(fault)
+                raise fault from problem
 
     def state(self, snapshot: Mapping[str, Json]) -> Mapping[str, Json]:
         """The replayed state in place of the real one; an incident without states keeps what it is given."""
@@ -84,10 +91,14 @@ class Environment:
         """Keep the first stop, whatever the agent's framework makes of it."""
         if self.latched is None:
             self.latched = stop
+            if self.when_latched is not None:
+                self.when_latched()
 
     def _stopped(self) -> None:
         if self.latched is not None:
             raise HarnessStop(self.latched.kind, self.latched.message)
+        if self._ended:  # a thread that the agent left running: what it does now is no part of the run
+            raise HarnessStop(StopKind.OFF_TAPE, "the run has ended")
 
     # -- models
 
@@ -127,6 +138,7 @@ class Environment:
     def finish(self, answer: Json, error: BaseException | None) -> None:
         """The agent returned or raised."""
         with self._lock:
+            self._ended = True
             self._settle()
             if error is None and self._said is not None and self._said not in str(answer):
                 self.live_decisions.append("the answer is not the model's")
@@ -175,19 +187,37 @@ def rebuild(value: Json, function: Callable[..., Any]) -> Any:
         returns = None
     if returns is None or _is_json(returns):
         return deepcopy(value)
-    from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+    from pydantic import TypeAdapter, ValidationError
+    from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
     try:
-        return TypeAdapter(returns).validate_python(value)
-    except PydanticSchemaGenerationError:
-        return deepcopy(value)
+        made = TypeAdapter(returns).validate_python(value)
+    except (PydanticUserError, PydanticUndefinedAnnotation):
+        return deepcopy(value)  # a type pydantic cannot make: what was recorded of it is all there is
     except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        raise HarnessStop(
-            StopKind.CANNOT_REBUILD,
-            f"{function.__qualname__} promises {returns}, and its recorded value {canonical_text(value)[:200]} does "
-            f"not fit ({first['msg']}). Correct the annotation or the fixture.",
-        ) from None
+        raise _unfit(function, returns, value, problem.errors(include_url=False)[0]["msg"]) from None
+    except Exception as problem:  # noqa: BLE001 - the type's own code, which must not reach the agent as a tool's error
+        raise _unfit(function, returns, value, f"{type(problem).__name__}: {problem}") from None
+    if not _kept(value, plain(made)):
+        raise _unfit(function, returns, value, "what comes of it is recorded otherwise")
+    return made
+
+
+def _unfit(function: Callable[..., Any], returns: object, value: Json, why: str) -> HarnessStop:
+    return HarnessStop(
+        StopKind.CANNOT_REBUILD,
+        f"{function.__qualname__} promises {returns}, and its recorded value {canonical_text(value)[:200]} does "
+        f"not fit ({why}). Correct the annotation or the fixture.",
+    )
+
+
+def _kept(recorded: Json, again: Json) -> bool:
+    """Whether the rebuilt value says what the recorded one said; a default that joined it is no difference."""
+    if isinstance(recorded, dict) and isinstance(again, dict):
+        return all(_kept(item, again[key]) for key, item in recorded.items() if key in again)
+    if isinstance(recorded, list) and isinstance(again, list):
+        return len(recorded) == len(again) and all(map(_kept, recorded, again))
+    return same(recorded, again)
 
 
 def _is_json(returns: object) -> bool:
@@ -195,6 +225,8 @@ def _is_json(returns: object) -> bool:
     if returns in (Any, object, None, type(None), str, int, float, bool, dict, list):
         return True
     origin, inner = get_origin(returns), get_args(returns)
+    if origin in (dict, Mapping) and inner[0] not in (str, Any):
+        return False  # keys that JSON made text of
     return origin in (dict, list, Union, UnionType, Mapping, Sequence) and all(map(_is_json, inner))
 
 

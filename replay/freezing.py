@@ -15,6 +15,7 @@ from typing import Any
 
 from redfirst.evaluators import (
     CheckClass,
+    ConfigurationError,
     LogRecord,
     Outcome,
     RedfirstError,
@@ -26,10 +27,11 @@ from redfirst.evaluators import (
 from redfirst.evaluators.canonical import digest, same
 from redfirst.evaluators.check import Check
 from redfirst.evaluators.otlp_encode import encode_logs, encode_traces
-from redfirst.replay import recording
+from redfirst.replay import files, recording
 from redfirst.replay.recording import Recording
 from redfirst.replay.scenario import (
     CONTROL_FILE,
+    HASHED_FILES,
     LOGS_FILE,
     MODEL_FILE,
     PROOF_FILE,
@@ -46,6 +48,7 @@ from redfirst.replay.scenario import (
     WorldPart,
     dump,
     lines,
+    parse,
 )
 
 Json = Any
@@ -77,22 +80,27 @@ class Draft:
     """What a reviewer should know: values rebuilt, arguments ignored, checks left out."""
 
     def write(self, folder: Path, *, replace: bool = False) -> None:
-        """Write the folder; the same incident always gives the same bytes.
+        """Write the folder; the same incident always gives the same bytes, and a proof of these bytes stands.
 
         Raises:
             FreezeRefused: another scenario is there and ``replace`` is false.
+            CannotWrite: the folder cannot be written.
         """
-        existing = folder / SCENARIO_FILE
-        if existing.exists() and not replace and existing.read_bytes() != self.files[SCENARIO_FILE]:
+        there = {name: files.read(folder / name) for name in HASHED_FILES if (folder / name).is_file()}
+        if there and all(there.get(name) == body for name, body in self.files.items()):
+            return  # what prove has added since, a control and a proof, stands
+        if SCENARIO_FILE in there and not replace:
             raise FreezeRefused(
                 f"{folder}: another version of this scenario is there; pass --replace or --out."
             )
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in (CONTROL_FILE, LOGS_FILE, PROOF_FILE):
-            if name not in self.files:
-                (folder / name).unlink(missing_ok=True)
-        for name, body in self.files.items():
-            (folder / name).write_bytes(body)
+        with files.writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in (PROOF_FILE, CONTROL_FILE, LOGS_FILE):
+                if name not in self.files:
+                    (folder / name).unlink(missing_ok=True)
+        # the file that makes the folder a scenario comes last: half a draft is none
+        for name, body in sorted(self.files.items(), key=lambda item: item[0] == SCENARIO_FILE):
+            files.write(folder / name, body)
 
 
 def freeze(
@@ -148,16 +156,29 @@ def freeze(
             *(CheckPart(role="guard", revision=check.revision, check=dict(check.spec)) for check in guards),
         ],
     )  # fmt: skip
-    files = {
-        SCENARIO_FILE: dump(scenario).encode(),
+    bodies = {
+        SCENARIO_FILE: _readable(scenario, run.run_id).encode(),
         TRACE_FILE: gzip.compress(encode_traces(_ordered(incident.spans)), mtime=0),
         MODEL_FILE: lines(made.turns),
     }
     if incident.logs:
-        files[LOGS_FILE] = gzip.compress(encode_logs(incident.logs), mtime=0)
+        bodies[LOGS_FILE] = gzip.compress(encode_logs(incident.logs), mtime=0)
     if good is not None:
-        files[CONTROL_FILE] = lines(good.turns)
-    return Draft(scenario=scenario, files=files, notes=tuple(notes))
+        bodies[CONTROL_FILE] = lines(good.turns)
+    return Draft(scenario=scenario, files=bodies, notes=tuple(notes))
+
+
+def _readable(scenario: Scenario, run_id: str) -> str:
+    """The text of ``scenario.yaml``, which reads back as what it was."""
+    try:
+        text = dump(scenario)
+        whole = parse(text, SCENARIO_FILE) == scenario
+    except (ConfigurationError, ValueError) as problem:
+        said = str(problem).rstrip(".")
+        raise FreezeRefused(f"Run {run_id[:16]} makes no readable scenario: {said}.") from problem
+    if not whole:
+        raise FreezeRefused(f"Run {run_id[:16]} makes a scenario that does not read back as it was.")
+    return text
 
 
 def same_task(one: Trajectory, other: Trajectory) -> bool:

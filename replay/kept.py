@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from redfirst.evaluators.canonical import digest
+from redfirst.replay import files
 from redfirst.replay.outcome import Result
 
 Json = Any
@@ -16,12 +17,17 @@ SPANS_FILE = "spans.otlp.jsonl"
 
 
 def keep(home: Path, scenario: str, mode: str, result: Result, *, draw: int, at: float) -> Path:
-    """Write one run and give its folder. ``at`` is Unix seconds, passed in."""
+    """Write one run and give its folder. ``at`` is Unix seconds, passed in.
+
+    Raises:
+        CannotWrite: there is no room, or the folder may not be written.
+    """
     run_id = f"{int(at * 1000):013d}-{scenario}-{draw}-{digest([result.execution.events, at])[:6]}"
     folder = home / "runs" / run_id
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / RESULT_FILE).write_text(json.dumps(row(scenario, mode, result, draw), indent=1) + "\n", "utf-8")
-    (folder / SPANS_FILE).write_text(json.dumps(result.execution.otlp_json) + "\n", "utf-8")
+    with files.writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    files.write(folder / SPANS_FILE, f"{json.dumps(result.execution.otlp_json)}\n".encode())
+    files.write(folder / RESULT_FILE, f"{json.dumps(row(scenario, mode, result, draw), indent=1)}\n".encode())
     return folder
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from redfirst.evaluators import CheckClass, Outcome, Trajectory, Verdict
+from redfirst.evaluators import CheckClass, Outcome, Source, Trajectory, Verdict
 from redfirst.evaluators.check import Check, judge
 from redfirst.evaluators.reading import read_runs
 from redfirst.replay.runner import Execution
@@ -63,9 +65,26 @@ def judged(execution: Execution, targets: Sequence[Check], guards: Sequence[Chec
         )
         return _none(execution, StopKind.AGENT_NOT_CALLED, said)
     run = whole[0]
+    unseen = _unseen(run, execution)
+    if unseen is not None:
+        return _none(execution, StopKind.UNSEEN_CALL, unseen)
     hit, guard = judge(run, targets), judge(run, guards)
     outcome, because = _outcome((*hit, *guard))
     return Result(outcome=outcome, because=because, targets=hit, guards=guard, run=run, execution=execution)
+
+
+def _unseen(run: Trajectory, execution: Execution) -> str | None:
+    """A call on the spans that the replay did not answer: a run is judged only by what it was seen to do."""
+    seen = Counter(
+        event.get("name") for event in map(json.loads, execution.events) if event["kind"] == "tool"
+    )
+    told = Counter(call.name for call in run.tool_calls if call.ran and call.source is Source.SPAN)
+    for name, times in sorted((told - seen).items()):
+        return (
+            f"{name} stands on the run's spans {times} time(s) more than the replay answered it: "
+            f"it was called for real or not at all. Put @tool on it."
+        )
+    return None
 
 
 def _none(execution: Execution, stop: StopKind, message: str) -> Result:

@@ -55,9 +55,15 @@ def job(
         live_off_tape=live_off_tape,
         state=scenario.world.state,
         scenario=scenario.id,
-        closed=(str(folder.path.resolve()),),
+        closed=_closed(folder, project),
         path=project.path,
     )
+
+
+def _closed(folder: Folder, project: Project) -> tuple[str, ...]:
+    """The scenario's folder, its files where they are links to elsewhere, and the kept runs with their verdicts."""
+    inside = [path for path in folder.path.iterdir() if path.is_symlink()]
+    return tuple(str(path.resolve()) for path in (folder.path, *inside, project.home / "runs"))
 
 
 def play(folder: Folder, one: Job, *, hash_seed: int) -> Result:

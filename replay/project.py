@@ -76,12 +76,14 @@ class ForwardSettings(BaseModel):
     """Sent with every request; a value ``env:NAME`` is read from the environment."""
     gzip: bool = False
     """Whether bodies are compressed on the way."""
+    signals: list[Literal["traces", "logs"]] = Field(default=["traces", "logs"], min_length=1)
+    """What it takes; a backend without ``/v1/logs`` would refuse every request of log records."""
     timeout: float = Field(default=10.0, gt=0, le=300)
     """Seconds that one request may take."""
     backlog: bool = False
-    """Whether a new destination gets what the journal holds already, and not only what comes from now on."""
-    hold_days: float = Field(default=7.0, gt=0)
-    """How long requests that it has not taken are kept from retention."""
+    """Whether a new destination gets all that the journal holds, and not only the runs that are still open."""
+    hold_days: float = Field(default=3.0, gt=0)
+    """How long requests that it does not take are kept for it; then they are counted as dropped."""
 
 
 class WebhookSettings(BaseModel):
@@ -116,7 +118,7 @@ class AlertSettings(BaseModel):
     threshold: float = Field(default=0.2, gt=0, lt=1)
     """Share of flagged runs that is tolerated."""
     z: float = Field(default=3.0, gt=0)
-    """Fires when the lower Wilson bound at this quantile is above the threshold; 3 is one false alarm in 700."""
+    """Fires when the lower Wilson bound at this quantile is above the threshold; by chance alone 3 is one look in 700."""
     resolve_z: float = Field(default=1.0, gt=0)
     """Resolves when the upper Wilson bound at this quantile is below the threshold."""
     stale_seconds: float = Field(default=86400.0, gt=0)

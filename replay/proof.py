@@ -9,19 +9,15 @@ it does so with its model live, often enough; S6 the proof is written, bound to 
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from redfirst.evaluators import ConfigurationError
+from redfirst.evaluators import ConfigurationError, Trajectory
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.intervals import clopper_pearson_lower, wilson
 from redfirst.evaluators.reading import read_runs
@@ -31,92 +27,23 @@ from redfirst.replay.derive import repaired
 from redfirst.replay.divergence import Divergence, first_divergence
 from redfirst.replay.outcome import Result, RunOutcome, Signature
 from redfirst.replay.playing import CONTROL, EVERYTHING, INCIDENT, Turns, job, play
+from redfirst.replay.process import together
 from redfirst.replay.project import Project
+from redfirst.replay.report import Level, Refusal, Report, Step
 from redfirst.replay.runner import Job
-from redfirst.replay.scenario import CONTROL_FILE, HASHED_FILES, PROOF_FILE, Folder, lines, load
+from redfirst.replay.scenario import CONTROL_FILE, PROOF_FILE, Folder, lines, load
+from redfirst.replay.standing import SCHEMA, Standing, bind, standing
+
+__all__ = ["Level", "Refusal", "Report", "Standing", "Step", "prove", "standing"]
 
 Json = Any
 
-SCHEMA = "redfirst.proof/1"
 MOST_WITHOUT_VERDICT = 0.2
 """Share of live runs that may end without a verdict before the live step says nothing."""
-
-
-class Level(StrEnum):
-    """What was live when the agent was seen to fail."""
-
-    RECORDED = "recorded"
-    """The agent's code; model and tools from the tape."""
-    LIVE = "live"
-    """The agent's code and its model; tools from fixtures."""
-
-
-class Refusal(StrEnum):
-    """Why there is no proof."""
-
-    TRACE_NOT_RED = "trace_not_red"
-    DID_NOT_FAIL = "did_not_fail"
-    OTHER_REASON = "other_reason"
-    TOO_RARE = "too_rare"
-    HARNESS_BROKEN = "harness_broken"
-    CONTROL_NOT_GREEN = "control_not_green"
-    NONDETERMINISTIC = "nondeterministic"
-    INCONCLUSIVE = "inconclusive"
-    OFF_TAPE = "off_tape"
-    RECORDING_STALE = "recording_stale"
-    CANNOT_REBUILD = "cannot_rebuild"
-    NETWORK = "network"
-    GRADER_READ = "grader_read"
-    AGENT_NOT_CALLED = "agent_not_called"
-    TIMED_OUT = "timed_out"
-    CHILD_DIED = "child_died"
-    OUR_FAULT = "our_fault"
-
-    @property
-    def exit_code(self) -> int:
-        """1: it did not fail, or for another reason; 3: nothing can be said."""
-        return 1 if self in _DID_NOT_FAIL else 3
-
-
-_DID_NOT_FAIL = frozenset(
-    {Refusal.TRACE_NOT_RED, Refusal.DID_NOT_FAIL, Refusal.OTHER_REASON, Refusal.TOO_RARE}
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One step of the protocol and what it showed."""
-
-    name: str
-    said: str
-    ok: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """The outcome of ``prove``: a proof, or a named refusal."""
-
-    scenario: str
-    level: Level
-    steps: tuple[Step, ...]
-    refusal: Refusal | None = None
-    because: str = ""
-    signature: Signature = frozenset()
-    control: str = ""
-    """``agent REF``, ``passing run`` or ``derived``."""
-    red: Result | None = None
-    runs: tuple[Result, ...] = ()
-    """Every execution of the agent under proof."""
-
-    @property
-    def proven(self) -> bool:
-        """Whether the agent was seen to fail for the reason it failed in production."""
-        return self.refusal is None
-
-    @property
-    def exit_code(self) -> int:
-        """0 proven, 1 it did not fail or failed for another reason, 3 nothing can be said."""
-        return 0 if self.refusal is None else self.refusal.exit_code
+BY_AGENT = "agent "
+"""How the name of a control begins that an agent was run for."""
+SOURCES_SHOWN = 4
+"""Unfrozen sources that a report names; the proof holds all."""
 
 
 class _Refused(Exception):
@@ -170,8 +97,11 @@ def prove(
         told: called with each step as it ends.
 
     Raises:
-        ConfigurationError: the scenario or the agent's reference is wrong.
+        ConfigurationError: the scenario, the agent's reference or the number of runs is wrong.
+        CannotWrite: the proof cannot be put on disk.
     """
+    if runs is not None and runs < 1:
+        raise ConfigurationError(f"{runs} runs: give a number of at least 1.")
     folder = load(path)
     reference = project.agent(folder.scenario.agent, agent)
     proving = _Proving(folder, reference, project, level)
@@ -207,15 +137,7 @@ def _sound(proving: _Proving) -> str:
 
 
 def _production(proving: _Proving) -> str:
-    folder = proving.folder
-    runs = [
-        r
-        for r in read_runs(folder.trace, folder.logs)
-        if folder.scenario.origin.get("trace_id") in r.trace_ids
-    ]
-    if len(runs) != 1:
-        raise _Refused(Refusal.TRACE_NOT_RED, f"the recorded trace holds {len(runs)} runs of its trace id")
-    verdicts = judge(runs[0], folder.scenario.targets())
+    verdicts = judge(_incident(proving.folder), proving.folder.scenario.targets())
     proving.signature = frozenset().union(*(verdict.signature() for verdict in verdicts))
     quiet = [v for v in verdicts if not v.findings]
     if quiet:
@@ -223,6 +145,17 @@ def _production(proving: _Proving) -> str:
             Refusal.TRACE_NOT_RED, f"the recorded trace does not fail {quiet[0].check}: {quiet[0].because}"
         )
     return f"the recorded trace is red: {_subjects(proving.signature)}"
+
+
+def _incident(folder: Folder) -> Trajectory:
+    runs = [
+        r
+        for r in read_runs(folder.trace, folder.logs)
+        if folder.scenario.origin.get("trace_id") in r.trace_ids
+    ]
+    if len(runs) != 1:
+        raise _Refused(Refusal.TRACE_NOT_RED, f"the recorded trace holds {len(runs)} runs of its trace id")
+    return runs[0]
 
 
 @cache
@@ -249,8 +182,15 @@ def _recorded_red(proving: _Proving) -> str:
     live = len(execution.live_decisions)
     return (
         f"red twice for the same reason, equal events; {execution.tape_decisions} decisions by the tape, "
-        f"{live} live{': ' + '; '.join(execution.live_decisions[:3]) if live else ''}"
+        f"{live} live{': ' + '; '.join(execution.live_decisions[:3]) if live else ''}{_used(first, second)}"
     )
+
+
+def _used(*results: Result) -> str:
+    """What the runs used that is not frozen: they agree, and a reader should know on what."""
+    used = sorted({source for result in results for source in result.execution.unfrozen})
+    more = f" and {len(used) - SOURCES_SHOWN} more" if len(used) > SOURCES_SHOWN else ""
+    return f"; used and not frozen: {', '.join(used[:SOURCES_SHOWN])}{more}" if used else ""
 
 
 def _live_red(proving: _Proving, runs: int | None) -> str:
@@ -294,9 +234,8 @@ def _control(proving: _Proving, reference: str | None) -> str:
         divergence = first_divergence(first.execution, second.execution)
         if first.outcome is RunOutcome.GREEN and second.outcome is RunOutcome.GREEN and divergence is None:
             proving.control = kind
-            if kind.startswith("agent "):
-                (proving.folder.path / CONTROL_FILE).write_bytes(lines(turns))
-                proving.folder = load(proving.folder.path)
+            if kind.startswith(BY_AGENT):
+                proving.folder = proving.folder.including(CONTROL_FILE, lines(turns))
             return f"the control is green twice ({kind})"
         worst = first if first.outcome is not RunOutcome.GREEN else second
         tried.append(f"{kind}: {divergence.said if divergence else f'{worst.outcome}, {worst.because}'}")
@@ -308,11 +247,11 @@ def _candidates(proving: _Proving, reference: str | None) -> Any:
     folder = proving.folder
     if reference is not None:
         agent = proving.project.agent(folder.scenario.agent, reference)
-        yield f"agent {agent}", agent, _recorded_control(proving, agent)
+        yield f"{BY_AGENT}{agent}", agent, _recorded_control(proving, agent)
         return
     if folder.control is not None:
         yield "passing run", proving.agent, folder.control
-    run = read_runs(folder.trace, folder.logs)[0]
+    run = _incident(folder)
     turns = repaired(run, judge(run, folder.scenario.targets()), folder.model)
     if turns is not None:
         yield "derived", proving.agent, turns
@@ -338,7 +277,7 @@ def _recorded_control(proving: _Proving, agent: str) -> Turns:
 
 
 def _write(proving: _Proving) -> str:
-    folder = load(proving.folder.path)
+    folder = proving.folder  # as it was executed: what was changed on disk meanwhile is not proven
     body = {
         "schema": SCHEMA,
         "scenario": folder.scenario.id,
@@ -356,10 +295,12 @@ def _write(proving: _Proving) -> str:
             "platform": f"{platform.system().lower()}-{platform.machine()}",
         },
     }  # fmt: skip
-    (folder.path / PROOF_FILE).write_text(
-        json.dumps(body, indent=1, sort_keys=True, ensure_ascii=False) + "\n", "utf-8"
-    )
-    return f"{PROOF_FILE} binds {len(body['files'])} files"
+    if proving.control.startswith(BY_AGENT):
+        folder.keep_control()
+    if load(folder.path).hashes() != folder.hashes():
+        raise ConfigurationError(f"{folder.path}: it was changed while it was being proven; prove it again.")
+    bind(folder, body)
+    return f"{PROOF_FILE} binds {len(folder.hashes())} files"
 
 
 def _red_row(result: Result) -> dict[str, Json]:
@@ -368,6 +309,7 @@ def _red_row(result: Result) -> dict[str, Json]:
         "events_sha256": hashlib.sha256("\n".join(result.execution.events).encode()).hexdigest(),
         "tape_decisions": result.execution.tape_decisions,
         "live_decisions": len(result.execution.live_decisions),
+        "unfrozen": sorted(result.execution.unfrozen),
     }
 
 
@@ -382,14 +324,13 @@ def _twice(folder: Folder, one: Job) -> tuple[Result, Result]:
     """Two fresh processes with different hash seeds; in different seconds when another program was run."""
     began = time.monotonic()
     first = play(folder, one, hash_seed=1)
-    if first.execution.used_subprocess:
+    if first.execution.may_lag:
         time.sleep(max(0.0, 1.1 - (time.monotonic() - began)))
     return first, play(folder, one, hash_seed=2)
 
 
 def _all(folder: Folder, jobs: Sequence[Job]) -> list[Result]:
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda pair: play(folder, pair[1], hash_seed=pair[0]), enumerate(jobs)))
+    return together([partial(play, folder, one, hash_seed=seed) for seed, one in enumerate(jobs)])
 
 
 def _same_events(first: Result, second: Result) -> None:
@@ -415,36 +356,3 @@ def _must_fail(proving: _Proving, result: Result) -> None:
 
 def _subjects(signature: Signature) -> str:
     return ", ".join(f"{check} [{subject}]" for check, _, subject in sorted(signature))
-
-
-# -- proofs on disk
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Whether a scenario may gate."""
-
-    proven: bool
-    level: Level | None = None
-    because: str = ""
-
-
-def standing(folder: Folder) -> Standing:
-    """Whether the folder holds a proof of exactly these bytes; any change of any of them voids it."""
-    path = folder.path / PROOF_FILE
-    if not path.is_file():
-        return Standing(proven=False, because="draft: not proven yet")
-    try:
-        proof: Mapping[str, Json] = json.loads(path.read_text("utf-8"))
-        if proof["schema"] != SCHEMA:
-            raise ConfigurationError(
-                f"{path}: schema is {proof['schema']!r}; this redfirst reads {SCHEMA}. Prove again."
-            )
-        recorded, level = dict(proof["files"]), Level(proof["level"])
-    except (ValueError, KeyError, TypeError) as problem:
-        return Standing(proven=False, because=f"void: {PROOF_FILE} is damaged ({problem})")
-    found = folder.hashes()
-    changed = sorted(name for name in HASHED_FILES if recorded.get(name) != found.get(name))
-    if changed:
-        return Standing(proven=False, because=f"void: {changed[0]} changed since the proof")
-    return Standing(proven=True, level=level)

@@ -5,6 +5,7 @@ Nothing of the agent is imported at collection; each item executes it in a proce
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from redfirst.replay.running import Outcome
 
 SCENARIO_FILE = "scenario.yaml"
-_MARK = b"redfirst.scenario/"
+_MARK = re.compile(rb"""^[\s{]*["']?schema["']?\s*:\s*["']?redfirst\.scenario/""", re.MULTILINE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,9 +41,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Fil
     """Collect ``scenario.yaml`` where it is one of ours."""
     if file_path.name != SCENARIO_FILE:
         return None
-    with file_path.open("rb") as file:
-        if _MARK not in file.read(4096):
-            return None
+    if _MARK.search(file_path.read_bytes()) is None:
+        return None  # another tool's
     collected: pytest.File = ScenarioFile.from_parent(parent, path=file_path)
     return collected
 
@@ -76,7 +76,7 @@ class ScenarioItem(pytest.Item):
         from redfirst.replay.running import Mode, run
         from redfirst.replay.scenario import load
 
-        folder = self.path.parent
+        folder, said = self.path.parent, ""
         try:
             state = standing(load(folder))
             if not state.proven and not self.config.getoption("--redfirst-draft"):
@@ -90,7 +90,9 @@ class ScenarioItem(pytest.Item):
                 runs=self.config.getoption("--redfirst-n"),
             )
         except RedfirstError as problem:
-            pytest.fail(str(problem), pytrace=False)
+            said = str(problem)
+        if self.result is None:  # outside of the handler, whose exception would be shown a second time
+            pytest.fail(said, pytrace=False)
         lost = [r for r in self.result.results if r.outcome is RunOutcome.NO_VERDICT]
         if lost and not self.result.count(RunOutcome.RED):
             # failing in setup is reported as an error (E), which is what a harness fault is

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import secrets
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from redfirst.evaluators import ConfigurationError, Span
 from redfirst.evaluators.otlp import decode_traces
+from redfirst.replay import process
 from redfirst.replay.environment import event_lines
+from redfirst.replay.files import CannotWrite
 from redfirst.replay.stop import StopKind
 
 Json = Any
 
 TIMEOUT_SECONDS = 60.0
+LAGGING = ("subprocess", "process that was forked", "clock", "time of a file")
+"""Words in the names of sources that may give the same value twice within a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +68,15 @@ class Execution:
     live_decisions: tuple[str, ...] = ()
     unfrozen: Mapping[str, int] = field(default_factory=dict)
     """Sources of chance that were used and are not frozen."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Values that were this process's alone, and what they are: found in an event, they name its source."""
     output: str = ""
-    """What the agent printed."""
+    """The end of what the agent printed."""
 
     @property
-    def used_subprocess(self) -> bool:
-        """Whether the agent ran another program, whose output may depend on the second it ran in."""
-        return any("subprocess" in source for source in self.unfrozen)
+    def may_lag(self) -> bool:
+        """Whether it used a source that may change only by the second: two runs in one second say little."""
+        return any(word in source for source in self.unfrozen for word in LAGGING)
 
 
 def execute(job: Job, *, hash_seed: int, timeout: float = TIMEOUT_SECONDS) -> Execution:
@@ -82,81 +89,86 @@ def execute(job: Job, *, hash_seed: int, timeout: float = TIMEOUT_SECONDS) -> Ex
 
     Raises:
         ConfigurationError: the agent's reference does not import or makes nothing callable.
+        CannotWrite: there is no room for the folder it runs in.
     """
-    reading, writing = os.pipe()
     # what switches tracing or its content off out there must not blind the checks in here
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "OPENINFERENCE_", "REDFIRST_"))}
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "OPENINFERENCE_", "REDFIRST_"))
+    }
     environment |= {"PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
-    with (
-        tempfile.TemporaryDirectory(prefix="redfirst-") as folder,
-        os.fdopen(reading, "rb") as result,
-        tempfile.TemporaryFile() as printed,
-    ):
-        child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-m", "redfirst.replay.child", str(writing)],
-            stdin=subprocess.PIPE,
-            stdout=printed,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env=environment,
-            pass_fds=(writing,),
+    environment.setdefault("TZ", "UTC")  # local time is part of the wall clock, and machines differ in it
+    seal = secrets.token_hex(16)
+    with _folder() as folder:
+        ended = process.converse(
+            lambda writing: [sys.executable, "-m", "redfirst.replay.child", str(writing)],
+            _encoded(job, seal),
+            complete=lambda heard: sealed(heard, seal) is not None,
+            folder=folder,
+            environment=environment | {"TMPDIR": folder},
+            timeout=timeout,
         )
-        os.close(writing)
-        try:
-            raw, timed_out = _converse(child, _encoded(job), result, timeout)
-        finally:
-            child.kill()
-            child.wait()
-        printed.seek(0)
-        output = printed.read().decode("utf-8", "replace")
-    if timed_out:
+    output = ended.output.decode("utf-8", "replace")
+    body = sealed(ended.result, seal)
+    found = None if body is None else _read(body)
+    if found is not None:
+        return _execution(job, found, output, folder)
+    if ended.timed_out:
         return Execution(
             stop=StopKind.TIMED_OUT, stop_message=f"the agent did not end within {timeout:g} s", output=output
         )
-    if not raw:
-        last = output.strip().splitlines()[-1:] or ["nothing was printed"]
-        return Execution(
-            stop=StopKind.CHILD_DIED,
-            stop_message=f"the agent's process ended with status {child.returncode} and no result: {last[0]}",
-            output=output,
-        )
-    return _execution(job, json.loads(raw), output)
+    last = output.strip().splitlines()[-1:] or ["nothing was printed"]
+    return Execution(
+        stop=StopKind.CHILD_DIED,
+        stop_message=f"the agent's process ended with status {ended.status} and no result: {last[0]}",
+        output=output,
+    )
 
 
-def _encoded(job: Job) -> bytes:
-    return json.dumps({name: getattr(job, name) for name in job.__slots__}).encode()
-
-
-def _converse(child: subprocess.Popen[bytes], job: bytes, result: Any, timeout: float) -> tuple[bytes, bool]:
-    import threading
-
-    killed = threading.Event()
-
-    def kill() -> None:
-        killed.set()
-        child.kill()
-
-    timer = threading.Timer(timeout, kill)
-    timer.start()
+@contextmanager
+def _folder() -> Iterator[str]:
     try:
-        if child.stdin is None:
-            raise AssertionError("the child was started with a pipe")
-        try:
-            child.stdin.write(job)
-            child.stdin.close()
-        except BrokenPipeError:
-            pass  # the child died before reading its job; its empty result says so
-        raw: bytes = result.read()
-    finally:
-        timer.cancel()
-    return raw, killed.is_set()
+        made = tempfile.TemporaryDirectory(prefix="redfirst-", ignore_cleanup_errors=True)
+    except OSError as problem:
+        raise CannotWrite(
+            f"No folder could be made to run the agent in: {problem}. Make room, or set TMPDIR."
+        ) from problem
+    with made as folder:
+        yield os.path.realpath(folder)
 
 
-def _execution(job: Job, found: Mapping[str, Json], output: str) -> Execution:
+def _encoded(job: Job, seal: str) -> bytes:
+    return json.dumps({"seal": seal} | {name: getattr(job, name) for name in job.__slots__}).encode()
+
+
+def sealed(heard: bytes | bytearray, seal: str) -> bytes | None:
+    """The result under this seal; ``None`` when it is not there, or not yet whole.
+
+    An agent that writes into every descriptor it finds cannot pass for the child: it was not told the seal.
+    """
+    mark = f"\n{seal} ".encode()
+    at = heard.find(mark)
+    if at < 0:
+        return None
+    begin = heard.find(b"\n", at + len(mark))
+    size = bytes(heard[at + len(mark) : begin])
+    if begin < 0 or not size.isdigit() or len(heard) - begin - 1 < int(size):
+        return None
+    return bytes(heard[begin + 1 : begin + 1 + int(size)])
+
+
+def _read(body: bytes) -> Mapping[str, Json] | None:
+    try:
+        found: Mapping[str, Json] = json.loads(body)
+    except (ValueError, RecursionError):
+        return None  # something else wrote into the middle of it
+    return found
+
+
+def _execution(job: Job, found: Mapping[str, Json], output: str, folder: str) -> Execution:
     error = found["error"]
     if not found["imported"] and found["stop"] is None:
         raise ConfigurationError(
-            f"agent {job.agent}: it cannot be made: {error['type']}: {error['message']}. "
+            f"agent {job.agent}: it cannot be made: {error['type']}: {' '.join(error['message'].split())}. "
             f"Name it as module:factory, importable from {', '.join(job.path) or 'sys.path'}."
         )
     return Execution(
@@ -172,5 +184,6 @@ def _execution(job: Job, found: Mapping[str, Json], output: str) -> Execution:
         tape_decisions=found["tape_decisions"],
         live_decisions=tuple(found["live_decisions"]),
         unfrozen=found["unfrozen"],
+        places={folder: "the working folder", str(found["pid"]): "the process id"},
         output=output,
     )

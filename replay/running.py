@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from redfirst.evaluators import ConfigurationError
 from redfirst.replay.kept import keep
 from redfirst.replay.outcome import Result, RunOutcome
 from redfirst.replay.playing import EVERYTHING, job, play
+from redfirst.replay.process import together
 from redfirst.replay.project import Project
 from redfirst.replay.proof import Standing, standing
 from redfirst.replay.scenario import SCENARIO_FILE, Folder, load
@@ -73,8 +74,11 @@ def run(
         workers: how many processes at once.
 
     Raises:
-        ConfigurationError: the scenario or the agent's reference is wrong.
+        ConfigurationError: the scenario, the agent's reference or the number of runs is wrong.
+        CannotWrite: the runs cannot be kept.
     """
+    if runs is not None and runs < 1:
+        raise ConfigurationError(f"{runs} runs: give a number of at least 1.")
     folder = load(path)
     reference = project.agent(folder.scenario.agent, agent)
     times = runs or (1 if mode is Mode.RECORDED else LIVE_RUNS)
@@ -90,8 +94,8 @@ def run(
         )
         for draw in range(times)
     ]
-    with ThreadPoolExecutor(workers) as pool:
-        results = tuple(pool.map(lambda pair: play(folder, pair[1], hash_seed=pair[0]), enumerate(jobs)))
+    work = [partial(play, folder, one, hash_seed=seed) for seed, one in enumerate(jobs)]
+    results = tuple(together(work, workers=workers))
     for draw, result in enumerate(results):
         keep(project.home, folder.scenario.id, mode.value, result, draw=draw, at=at)
     return Outcome(folder=folder, standing=standing(folder), mode=mode, results=results)
@@ -104,7 +108,8 @@ def scenario_folders(paths: Iterable[Path]) -> list[Path]:
         ConfigurationError: a path is not there, or holds no scenario.
     """
     found: dict[Path, None] = {}
-    for path in paths:
+    for given in paths:
+        path = given.parent if given.name == SCENARIO_FILE and given.is_file() else given
         if not path.exists():
             raise ConfigurationError(f"{path}: there is no such folder; 'redfirst freeze' writes one.")
         here: Sequence[Path] = (

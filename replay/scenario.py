@@ -9,17 +9,37 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from redfirst.evaluators import ConfigurationError, strict_yaml
+from redfirst.evaluators import ConfigurationError, UnreadableInput, strict_yaml
 from redfirst.evaluators.check import Check, check_from_spec
 from redfirst.evaluators.otlp import decode_logs, decode_traces
 from redfirst.evaluators.span import LogRecord, Span
+from redfirst.replay import files
+from redfirst.replay.scenario_parts import (
+    CheckPart,
+    Clock,
+    Completeness,
+    ErrorPart,
+    MatchPart,
+    Part,
+    ProofPart,
+    Request,
+    ResponsePart,
+    ToolPart,
+    WorldPart,
+)
+
+__all__ = [
+    "CONTROL_FILE", "HASHED_FILES", "LOGS_FILE", "MODEL_FILE", "PROOF_FILE", "SCENARIO_FILE", "SCHEMA", "TRACE_FILE",
+    "CheckPart", "Clock", "Completeness", "ErrorPart", "Folder", "MatchPart", "ProofPart", "Request", "ResponsePart",
+    "Scenario", "ToolPart", "WorldPart", "dump", "lines", "load", "parse",
+]  # fmt: skip
 
 Json = Any
 
@@ -34,151 +54,7 @@ HASHED_FILES = (SCENARIO_FILE, TRACE_FILE, LOGS_FILE, MODEL_FILE, CONTROL_FILE)
 """What a proof is bound to, byte for byte."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Request(_Part):
-    """What the agent is called with: exactly one of these."""
-
-    text: str | None = None
-    messages: list[dict[str, Json]] | None = Field(default=None, min_length=1)
-    arguments: dict[str, Json] | None = None
-
-    @model_validator(mode="after")
-    def _one(self) -> Request:
-        if sum(value is not None for value in (self.text, self.messages, self.arguments)) != 1:
-            raise ValueError("give exactly one of text, messages, arguments")
-        return self
-
-
-class Clock(_Part):
-    """The wall clock of a run: frozen at ``start``, moved by ``tick`` seconds at each call."""
-
-    start: str
-    tick: float = Field(default=1.0, ge=0)
-
-    @field_validator("start")
-    @classmethod
-    def _instant(cls, value: str) -> str:
-        parsed = datetime.fromisoformat(value)
-        if parsed.tzinfo is None:
-            raise ValueError("give the time with its zone, as in 2026-11-20T09:14:00Z")
-        return value
-
-    @property
-    def seconds(self) -> float:
-        """Unix seconds of the start."""
-        return datetime.fromisoformat(self.start).astimezone(UTC).timestamp()
-
-
-class WorldPart(_Part):
-    """What the run would otherwise take from its machine."""
-
-    clock: Clock
-    seed: int
-    state: dict[str, Json] | None = None
-    """The state at the start; absent when the incident reported none."""
-
-
-class MatchPart(_Part):
-    """How a call finds its recording."""
-
-    args: list[str] | None = None
-    ignore: list[str] = []
-
-
-class ErrorPart(_Part):
-    """The exception a tool or model raised."""
-
-    type: str
-    message: str
-
-
-class ResponsePart(_Part):
-    """One recorded answer."""
-
-    when: dict[str, Json] = {}
-    after: list[str] = []
-    returns: Json = Field(default=None, alias="return")
-    error: ErrorPart | None = None
-    put: dict[str, Json] = Field(default={}, alias="set")
-    unset: list[str] = []
-    times: Annotated[int, Field(ge=1)] | Literal["any"] = 1
-    source: Literal["incident", "control", "authored"] = "incident"
-
-    @model_validator(mode="after")
-    def _answers(self) -> ResponsePart:
-        if ("returns" in self.model_fields_set) == (self.error is not None):
-            raise ValueError("give exactly one of return, error")
-        return self
-
-    @field_validator("put", "unset")
-    @classmethod
-    def _pointers(cls, value: Iterable[str]) -> Iterable[str]:
-        for pointer in value:
-            if not pointer.startswith("/"):
-                raise ValueError(
-                    f"{pointer!r} is no JSON pointer; begin with a slash, as in /orders/A-7/status"
-                )
-        return value
-
-
-class ToolPart(_Part):
-    """One tool of the replayed world."""
-
-    effect: Literal["read", "write", "control"] | None = None
-    match: MatchPart = MatchPart()
-    responses: list[ResponsePart] = []
-
-
-class CheckPart(_Part):
-    """A check of the scenario: ``target`` must be seen to fail, ``guard`` must not fail either."""
-
-    role: Literal["target", "guard"]
-    revision: str
-    """Hash of the check's meaning when the run was flagged: the proof is about that meaning."""
-    check: dict[str, Json]
-
-    @model_validator(mode="after")
-    def _unchanged(self) -> CheckPart:
-        try:
-            found = check_from_spec(self.check).revision
-        except ConfigurationError as problem:
-            raise ValueError(str(problem)) from None
-        if found != self.revision:
-            raise ValueError(
-                f"this check means something else than when it flagged the run ({found}); freeze it again"
-            )
-        return self
-
-
-class LivePart(_Part):
-    """What a live proof asks for."""
-
-    runs: int = Field(default=5, ge=1)
-    at_least: float = Field(default=0.30, ge=0, le=1)
-    """Smallest acceptable one-sided 95 % Clopper-Pearson lower bound of the red rate."""
-
-
-class ProofPart(_Part):
-    """Settings of ``prove``."""
-
-    live: LivePart = LivePart()
-    timeout: float = Field(default=60.0, gt=0)
-    """Seconds after which one execution is ended without a verdict."""
-
-
-class Completeness(_Part):
-    """How much of the incident stands behind each boundary."""
-
-    request: Literal["recorded", "reconstructed"]
-    model: Literal["recorded", "reconstructed"]
-    tools: Literal["recorded", "reconstructed"]
-    state: Literal["recorded", "missing"]
-
-
-class Scenario(_Part):
+class Scenario(Part):
     """``scenario.yaml``."""
 
     schema_: Literal["redfirst.scenario/1"] = Field(alias="schema")
@@ -186,7 +62,7 @@ class Scenario(_Part):
     title: str
     agent: str
     """Name of the agent in the project's configuration."""
-    origin: dict[str, Json] = {}
+    origin: dict[str, Json] = Field(default={})
     completeness: Completeness
     request: Request
     world: WorldPart
@@ -224,12 +100,21 @@ class Folder:
     @property
     def trace(self) -> list[Span]:
         """The spans of the incident."""
-        return decode_traces(self._files[TRACE_FILE])
+        with self._reading(TRACE_FILE):
+            return decode_traces(self._files[TRACE_FILE])
 
     @property
     def logs(self) -> list[LogRecord]:
         """The log records of the incident."""
-        return decode_logs(self._files[LOGS_FILE]) if LOGS_FILE in self._files else []
+        with self._reading(LOGS_FILE):
+            return decode_logs(self._files[LOGS_FILE]) if LOGS_FILE in self._files else []
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except UnreadableInput as problem:
+            raise UnreadableInput(f"{self.path / name}: {problem}") from problem
 
     @property
     def model(self) -> list[dict[str, Json]]:
@@ -241,6 +126,18 @@ class Folder:
         """The control's model turns, where a control was recorded."""
         body = self._files.get(CONTROL_FILE)
         return None if body is None else _lines(self.path / CONTROL_FILE, body)
+
+    def including(self, name: str, body: bytes) -> Folder:
+        """The same scenario with this file; what is on disk stays as it is."""
+        return Folder(self.path, self.scenario, {**self._files, name: body})
+
+    def keep_control(self) -> None:
+        """Put the control's turns on disk.
+
+        Raises:
+            CannotWrite: they cannot be written.
+        """
+        files.write(self.path / CONTROL_FILE, self._files[CONTROL_FILE])
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of each file a proof is bound to."""
@@ -257,13 +154,17 @@ def load(path: Path) -> Folder:
         raise ConfigurationError(
             f"{path}: no {SCENARIO_FILE} here; name a folder that 'redfirst freeze' wrote."
         )
-    files = {name: (path / name).read_bytes() for name in HASHED_FILES if (path / name).is_file()}
+    found = {name: files.read(path / name) for name in HASHED_FILES if (path / name).is_file()}
     for name in (TRACE_FILE, MODEL_FILE):
-        if name not in files:
+        if name not in found:
             raise ConfigurationError(f"{path}: {name} is missing; freeze the run again.")
-    folder = Folder(
-        path, parse(files[SCENARIO_FILE].decode("utf-8", "replace"), str(path / SCENARIO_FILE)), files
-    )
+    source = str(path / SCENARIO_FILE)
+    try:
+        text = found[SCENARIO_FILE].decode("utf-8")
+    except UnicodeDecodeError as problem:
+        line = found[SCENARIO_FILE].count(b"\n", 0, problem.start) + 1
+        raise ConfigurationError(f"{source}:{line}: not UTF-8; save it as UTF-8 or freeze again.") from None
+    folder = Folder(path, parse(text.removeprefix("\ufeff"), source), found)
     _ = folder.model, folder.control  # a broken recording is found here, not in the middle of a proof
     return folder
 
@@ -306,7 +207,7 @@ def _lines(path: Path, body: bytes) -> list[dict[str, Json]]:
         try:
             turn = json.loads(line)
             out.append({"turn": int(turn["turn"]), "response": turn["response"], **_optional(turn)})
-        except (ValueError, KeyError, TypeError) as problem:
+        except (ValueError, KeyError, TypeError, RecursionError) as problem:
             raise ConfigurationError(
                 f"{path}:{number}: not a recorded model turn ({type(problem).__name__}: {problem}); freeze the run again."
             ) from problem
@@ -314,4 +215,10 @@ def _lines(path: Path, body: bytes) -> list[dict[str, Json]]:
 
 
 def _optional(turn: Mapping[str, Json]) -> dict[str, Json]:
-    return {key: turn[key] for key in ("request", "error") if key in turn}
+    found = {key: turn[key] for key in ("request", "error") if turn.get(key) is not None}
+    if not all(isinstance(part, dict) for part in found.values()):
+        raise TypeError("request and error are mappings")
+    messages = found.get("request", {}).get("messages", [])
+    if not isinstance(messages, list) or not all(isinstance(key, str) for key in messages):
+        raise TypeError("request.messages is a list of digests")
+    return found

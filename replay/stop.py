@@ -20,6 +20,8 @@ class StopKind(StrEnum):
     """The agent read the scenario it is judged by."""
     AGENT_NOT_CALLED = "agent_not_called"
     """The factory's function returned without any agent, model or tool call."""
+    UNSEEN_CALL = "unseen_call"
+    """The run's spans tell of a call that nobody asked the replay to answer: it was made for real, or made up."""
     TIMED_OUT = "timed_out"
     CHILD_DIED = "child_died"
     """The process of the agent ended without a result."""

@@ -6,6 +6,7 @@ nearest and how it differed, and is never answered by the live tool or by an inv
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,9 @@ from redfirst.evaluators.canonical import canonical_text, digest, same
 from redfirst.replay.stop import HarnessStop, StopKind
 
 Json = Any
+
+LONGEST_KEY = 200
+"""Characters of arguments that a reader of a scenario still compares by eye."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +93,11 @@ def recorded_request(arguments: Mapping[str, Json], before: Sequence[str]) -> di
 
 
 def write_key(name: str, arguments: Mapping[str, Json], ignore: Iterable[str] = ()) -> str:
-    """A write as it stands in ``Response.after``."""
+    """A write as it stands in ``Response.after``; long arguments by their digest, as every later answer repeats them."""
     left_out = frozenset(ignore)
-    return f"{name} {canonical_text({k: v for k, v in arguments.items() if k not in left_out})}"
+    kept = {k: v for k, v in arguments.items() if k not in left_out}
+    text = canonical_text(kept)
+    return f"{name} {text if len(text) <= LONGEST_KEY else digest(kept)[:16]}"
 
 
 class ToolTape:
@@ -158,7 +164,8 @@ class ToolTape:
 
 def _distance(after: Sequence[str], writes: Sequence[str]) -> int:
     """How far the state a response was recorded in is from the present one, in writes."""
-    return len(set(after) ^ set(writes))
+    here, there = Counter(after), Counter(writes)
+    return ((here - there) + (there - here)).total()
 
 
 class ModelTape:

@@ -1,21 +1,27 @@
 """The frozen world of a replay: wall clock, uuids and random numbers.
 
 Patched: ``time`` and ``datetime`` (by time-machine, wall clock only: a frozen monotonic clock hangs
-asyncio), ``uuid.uuid1`` and ``uuid4``, and the functions of ``random``. Random numbers are drawn
-from one stream per calling module, named by it, so that one more draw in one module shifts no other
-module's ids. Not patched, but counted: ``os.urandom`` (hence ``secrets`` and ``random.SystemRandom``),
-subprocesses and threads; two runs that differ name them as the likely source.
+asyncio), ``uuid.uuid1`` and ``uuid4``, the functions of ``random``, and ``random.Random()`` without a
+seed. Random numbers are drawn from one stream per calling module, named by it, so that one more draw in
+one module shifts no other module's ids. Not patched, but counted: ``os.urandom`` (hence ``secrets`` and
+``random.SystemRandom``), subprocesses and threads, and, where the agent's own code asks for them, other
+clocks, environment variables, the process id, the working folder, the machine's name and times of files.
+A report names all that were used; two runs that differ name them as the likely source.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import random
+import socket
 import sys
+import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from types import FrameType
 from typing import Any
 
 from opentelemetry.sdk.trace.id_generator import IdGenerator
@@ -35,6 +41,27 @@ _RANDOM_FUNCTIONS = (
 )  # fmt: skip
 
 
+_CLOCKS = tuple(
+    f"{name}{ns}"
+    for name in ("monotonic", "perf_counter", "process_time", "thread_time")
+    for ns in ("", "_ns")
+)
+_UNFROZEN = (
+    (time, _CLOCKS, "clock time."),
+    (os, ("getpid", "getppid"), "the process id, os."),
+    (os, ("getcwd", "getcwdb"), "the working folder, os."),
+    (os, ("uname", "getlogin"), "the machine, os."),
+    (socket, ("gethostname",), "the machine, socket."),
+)
+"""What is counted when the agent's own code calls it: the module, the functions, what they are called."""
+_TIMES_OF_FILES = ("stat", "lstat", "getmtime", "getatime", "getctime")
+_DRAWING = ("random", "secrets", "uuid", "tempfile", "importlib._bootstrap", "importlib._bootstrap_external")
+_KEPT_TO_ITSELF = frozenset({"multiprocessing.process"})  # draws a key at import that no event ever holds
+_BETWEEN = frozenset(
+    {"os", "_collections_abc", "pathlib", "pathlib._local", "platform", "genericpath", "collections.abc"}
+)
+
+
 class World:
     """Time and chance of one run, all of it a function of a start and a seed."""
 
@@ -44,18 +71,33 @@ class World:
         self.tick = tick
         self.unfrozen: Counter[str] = Counter()
         """Sources of chance that were used and are not frozen, with the module that used them."""
+        self._own: tuple[str, ...] = ()
         self._streams: dict[str, random.Random] = {}
         self._travel = time_machine.travel(start, tick=False)
         self._clock: time_machine.Traveller | None = None
 
-    def freeze(self) -> None:
-        """Patch this process. To be called before the agent is imported, and never undone."""
+    def freeze(self, own: Sequence[str] = ()) -> None:
+        """Patch this process. To be called before the agent is imported, and never undone.
+
+        ``own`` are the folders of the agent's code: what only counts when an agent asks for it, and not when a
+        library does, is told by the file of the caller.
+        """
+        self._own = tuple(os.path.realpath(folder) + os.sep for folder in own)
         self._clock = self._travel.start()
         for name in _RANDOM_FUNCTIONS:
             setattr(random, name, self._random(name))
-        uuid.uuid4 = uuid.uuid1 = self._uuid
+        random.Random.seed = self._seed(random.Random.seed)  # type: ignore[method-assign]
+        uuid.uuid4 = _Standin(uuid.uuid4, self._uuid)
+        uuid.uuid1 = _Standin(uuid.uuid1, self._uuid)
         counted = self._counted(os.urandom, "os.urandom")
         os.urandom = random._urandom = counted  # type: ignore[attr-defined]  # noqa: SLF001 - secrets draws here
+        for module, names, what in _UNFROZEN:
+            for name in names:
+                if hasattr(module, name):
+                    setattr(module, name, self._noticed(getattr(module, name), f"{what}{name}"))
+        os.stat = self._noticed(os.stat, "the time of a file, os.stat", asked_by=_TIMES_OF_FILES)
+        surroundings: Any = type(os.environ)
+        surroundings.__getitem__ = self._noticed_variable(surroundings.__getitem__)
 
     def thaw_clock(self) -> None:
         """Give the process its wall clock back."""
@@ -76,20 +118,71 @@ class World:
         return self._streams[name]
 
     def _random(self, name: str) -> Callable[..., Any]:
-        def draw(*args: Any, **kwargs: Any) -> Any:
-            return getattr(self.stream(_caller()), name)(*args, **kwargs)
+        return _Standin(
+            getattr(random, name),
+            lambda *args, **kwargs: getattr(self.stream(_caller()), name)(*args, **kwargs),
+        )
 
-        return draw
+    def _seed(self, original: Callable[..., None]) -> Callable[..., None]:
+        def seed(own: random.Random, a: Any = None, *rest: Any, **more: Any) -> None:
+            """As ``Random.seed``; without a seed, from this world instead of the machine."""
+            if a is None:
+                a = self.stream(f"Random/{_caller(('random',))}").getrandbits(128)
+            original(own, a, *rest, **more)
+
+        return seed
 
     def _uuid(self, *_: object, **__: object) -> uuid.UUID:
         return uuid.UUID(int=self.stream(f"uuid/{_caller()}").getrandbits(128), version=4)
 
     def _counted(self, function: Callable[..., Any], what: str) -> Callable[..., Any]:
         def count(*args: Any, **kwargs: Any) -> Any:
-            self.unfrozen[f"{what} in {_caller(skip=('random', 'secrets', 'uuid', 'tempfile'))}"] += 1
+            asker = _caller(_DRAWING)
+            if asker not in _KEPT_TO_ITSELF:
+                self.unfrozen[f"{what} in {asker}"] += 1
             return function(*args, **kwargs)
 
-        return count
+        return _Standin(function, count)
+
+    def _noticed(
+        self, function: Callable[..., Any], what: str, *, asked_by: Sequence[str] = ()
+    ) -> Callable[..., Any]:
+        def notice(*args: Any, **kwargs: Any) -> Any:
+            self._notice(what, asked_by)
+            return function(*args, **kwargs)
+
+        return _Standin(function, notice)
+
+    def _noticed_variable(self, original: Callable[..., str]) -> Callable[..., str]:
+        def get(surroundings: Any, key: Any) -> str:
+            value = original(surroundings, key)
+            self._notice(f"environment variable {key}")
+            return value
+
+        return get
+
+    def _notice(self, what: str, asked_by: Sequence[str] = ()) -> None:
+        """Count a source when the agent's own code asked for it: libraries ask for these all the time.
+
+        ``asked_by``: the functions of the standard library that may stand between; any when not given.
+        """
+        frame, below = _calling(_BETWEEN)
+        file = frame.f_code.co_filename
+        if not file.startswith(self._own) or "site-packages" in file:
+            return
+        if not asked_by or below is None or below in asked_by:
+            self.unfrozen[f"{what} in {frame.f_globals.get('__name__', '?')}"] += 1
+
+
+class _Standin:
+    """Called in place of a function of the standard library; like a builtin it binds to no object."""
+
+    def __init__(self, function: Callable[..., Any], does: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._does = does
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._does(*args, **kwargs)
 
 
 class StreamIds(IdGenerator):
@@ -107,8 +200,18 @@ class StreamIds(IdGenerator):
         return self._stream.getrandbits(128) or 1
 
 
-def _caller(skip: tuple[str, ...] = ()) -> str:
-    frame = sys._getframe(2)  # noqa: SLF001 - the module that draws names the stream
-    while frame.f_back is not None and frame.f_globals.get("__name__") in skip:
+def _caller(skip: Sequence[str] = ()) -> str:
+    """The module that draws: it names the stream."""
+    return str(_calling(skip)[0].f_globals.get("__name__", "?"))
+
+
+def _calling(skip: Collection[str]) -> tuple[FrameType, str | None]:
+    """The nearest frame outside of here and of these modules, and the function of theirs that it called."""
+    frame, below = sys._getframe(1), None  # noqa: SLF001 - who asks is known by the stack alone
+    while frame.f_back is not None:
+        name = frame.f_globals.get("__name__")
+        if name != __name__ and name not in skip:
+            break
+        below = None if name == __name__ else frame.f_code.co_name
         frame = frame.f_back
-    return str(frame.f_globals.get("__name__", "?"))
+    return frame, below

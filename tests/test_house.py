@@ -97,11 +97,21 @@ def test_every_refusal_is_documented() -> None:
 
 def test_every_key_of_the_configuration_is_documented() -> None:
     """A key that no page names does not exist for a user."""
-    from redfirst.replay.project import Settings
+    from redfirst.replay.project import (
+        AlertSettings,
+        ForwardSettings,
+        ServeSettings,
+        Settings,
+        WebhookSettings,
+    )
 
     page = (SOURCES / "docs" / "scenarios.md").read_text("utf-8")
-    for key in Settings.model_fields:
+    service = (SOURCES / "docs" / "service.md").read_text("utf-8")
+    for key in set(Settings.model_fields) - {"serve"}:
         assert f"{key}:" in page, key
+    for part in (ServeSettings, ForwardSettings, AlertSettings, WebhookSettings):
+        for key in part.model_fields:
+            assert re.search(rf"\b{key}\b", service), f"{part.__name__}.{key}"
 
 
 def test_evaluators_import_no_opentelemetry_but_its_message_types() -> None:

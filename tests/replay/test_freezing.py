@@ -12,6 +12,7 @@ import pytest
 from redfirst.evaluators import Span, semconv
 from redfirst.evaluators.check import check_from_spec, judge
 from redfirst.evaluators.reading import read_runs
+from redfirst.instrumentation import agent, tool
 from redfirst.replay.freezing import FreezeRefused, RecordedRun, freeze, same_task
 from redfirst.replay.scenario import load, parse
 
@@ -161,3 +162,87 @@ def test_another_version_is_not_overwritten_unasked(
         draft.write(tmp_path / "s")
     draft.write(tmp_path / "s", replace=True)
     assert load(tmp_path / "s").scenario == draft.scenario
+
+
+def test_a_recorded_null_is_an_answer(recorded: Record, tmp_path: Path) -> None:
+    """A tool that returns nothing reads back as one that returns nothing."""
+    check = check_from_spec({"kind": "forbid", "id": "no-touch", "call": "touch"})
+
+    @tool(effect="write")
+    def touch() -> None:
+        """Nothing."""
+
+    @agent(name="shop")
+    def handle(request: str) -> str:
+        touch()
+        return request
+
+    draft = freeze(recorded(handle, checks=(check,)), (check,))
+    draft.write(tmp_path / "s")
+
+    (response,) = load(tmp_path / "s").scenario.tools["touch"].responses
+    assert "returns" in response.model_fields_set
+    assert response.returns is None
+
+
+def test_what_yaml_cannot_say_is_refused_by_name(recorded: Record) -> None:
+    """A lone surrogate in an argument ends in one line, not in a traceback."""
+    check = check_from_spec({"kind": "forbid", "id": "no-say", "call": "say"})
+
+    @tool(effect="write")
+    def say(word: str) -> str:
+        return word
+
+    @agent(name="shop")
+    def handle(request: str) -> str:
+        return say("\ud800")
+
+    with pytest.raises(FreezeRefused, match="makes no readable scenario: a lone surrogate"):
+        freeze(recorded(handle, checks=(check,)), (check,))
+
+
+def test_what_the_file_could_not_be_read_back_with_is_refused(recorded: Record) -> None:
+    """No scenario is written that is beyond the limits of its own reader."""
+    check = check_from_spec({"kind": "forbid", "id": "no-nest", "call": "nest"})
+
+    @tool(effect="write")
+    def nest() -> list[object]:
+        nested: list[object] = []
+        for _ in range(80):
+            nested = [nested]
+        return nested
+
+    @agent(name="shop")
+    def handle(request: str) -> str:
+        nest()
+        return request
+
+    with pytest.raises(FreezeRefused, match=r"makes no readable scenario: .*nested more than \d+ deep"):
+        freeze(recorded(handle, checks=(check,)), (check,))
+
+
+def test_freezing_the_same_run_again_leaves_its_proof_and_its_control(
+    shop: ModuleType, recorded: Record, tmp_path: Path
+) -> None:
+    """What ``prove`` has added since is not lost."""
+    draft = freeze(recorded(shop.bad()), CHECKS)
+    draft.write(tmp_path / "s")
+    for name in ("proof.json", "good.jsonl"):
+        (tmp_path / "s" / name).write_text("made by prove")
+
+    draft.write(tmp_path / "s")
+    draft.write(tmp_path / "s", replace=True)
+
+    assert {(tmp_path / "s" / name).read_text() for name in ("proof.json", "good.jsonl")} == {"made by prove"}
+
+
+def test_a_recording_changed_by_hand_is_not_overwritten_unasked(
+    shop: ModuleType, recorded: Record, tmp_path: Path
+) -> None:
+    """Not only ``scenario.yaml`` may have been reviewed."""
+    draft = freeze(recorded(shop.bad()), CHECKS)
+    draft.write(tmp_path / "s")
+    (tmp_path / "s" / "model.jsonl").write_bytes(draft.files["model.jsonl"] + b"\n")
+
+    with pytest.raises(FreezeRefused, match="another version of this scenario is there"):
+        draft.write(tmp_path / "s")

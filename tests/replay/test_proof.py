@@ -8,9 +8,10 @@ from types import ModuleType
 
 import pytest
 
-from redfirst.evaluators import ConfigurationError
+from redfirst.evaluators import ConfigurationError, RedfirstError
 from redfirst.replay.freezing import RecordedRun, freeze
-from redfirst.replay.proof import Level, Refusal, prove, standing
+from redfirst.replay.proof import Level, Refusal, Step, prove, standing
+from redfirst.replay.running import run
 from redfirst.replay.scenario import HASHED_FILES, load
 
 from .conftest import CHECKS, Place
@@ -160,7 +161,7 @@ def test_any_changed_byte_voids_the_proof(place: Place, name: str) -> None:
 
     try:
         state = standing(load(place.scenario))
-    except ConfigurationError:
+    except RedfirstError:
         return  # no scenario any more, which is no proof either
     assert not state.proven
     assert name in state.because
@@ -207,3 +208,38 @@ def test_freezing_again_gives_the_same_bytes(shop: ModuleType, recorded: Callabl
     incident = recorded(shop.bad())
 
     assert freeze(incident, CHECKS).files == freeze(incident, CHECKS).files
+
+
+def test_what_was_changed_while_it_was_proven_is_not_proven(place: Place) -> None:
+    """A proof binds the bytes that were executed, not those that lie there at the end."""
+    path = place.scenario / "scenario.yaml"
+
+    def edit(step: Step) -> None:
+        if step.name == "S4":
+            path.write_text(path.read_text() + "# edited meanwhile\n")
+
+    with pytest.raises(ConfigurationError, match="changed while it was being proven"):
+        prove(place.scenario, place.project, told=edit)
+    assert not standing(load(place.scenario)).proven
+
+
+def test_a_scenario_behind_a_link_is_closed_as_well(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent may read neither the link nor what it points to."""
+    away = place.project.root / "elsewhere"
+    away.mkdir()
+    (place.scenario / "scenario.yaml").rename(away / "scenario.yaml")
+    (place.scenario / "scenario.yaml").symlink_to(away / "scenario.yaml")
+    monkeypatch.setenv("SNOOP_IN", str(away))
+
+    report = prove(place.scenario, place.project, agent="shop:snooping")
+
+    assert report.refusal is Refusal.GRADER_READ
+
+
+@pytest.mark.parametrize("runs", [0, -3])
+def test_a_number_of_runs_is_at_least_one(place: Place, runs: int) -> None:
+    """Nothing run is no outcome."""
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        prove(place.scenario, place.project, level=Level.LIVE, runs=runs)
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        run(place.scenario, place.project, at=0.0, runs=runs)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from redfirst.replay.files import CannotWrite
 from redfirst.replay.outcome import RunOutcome
 from redfirst.replay.proof import prove
 from redfirst.replay.running import Mode, run, scenario_folders
@@ -123,3 +126,26 @@ def test_pytest_does_not_import_the_agent_at_collection(place: Place) -> None:
 
     assert done.returncode == 0
     assert "[recorded]" in done.stdout
+
+
+def test_pytest_leaves_files_of_other_tools_alone_and_finds_ours_below_a_long_comment(place: Place) -> None:
+    """A file is ours by its schema key, wherever that stands; a broken one is an error with file and line."""
+    ours = place.scenario / "scenario.yaml"
+    ours.write_text("# reviewed\n" * 1000 + ours.read_text())
+    shutil.copytree(place.scenario, place.scenario / "broken")
+    (place.scenario / "broken" / "scenario.yaml").write_text("schema: redfirst.scenario/1\nid: [\n")
+    (place.scenario / "other").mkdir()
+    (place.scenario / "other" / "scenario.yaml").write_text("steps: [redfirst.scenario/1 is not ours]\n")
+    done = pytest_on(place)
+
+    assert "1 skipped, 1 error" in done.stdout
+    assert re.search(r"broken/scenario\.yaml:\d+: no YAML", done.stdout)
+    assert "During handling" not in done.stdout
+
+
+def test_a_run_that_cannot_be_kept_says_where(place: Place) -> None:
+    """A home that may not be written is named, not raised as a traceback."""
+    place.project.home.write_text("not a folder")
+
+    with pytest.raises(CannotWrite, match=r"\.redfirst/runs/.*cannot be written"):
+        run(place.scenario, place.project, at=0.0)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from redfirst.evaluators import ConfigurationError
+from redfirst.evaluators import ConfigurationError, RedfirstError
+from redfirst.replay.files import CannotWrite, write
 from redfirst.replay.scenario import load
 
 from .conftest import Place
@@ -52,3 +55,55 @@ def test_half_a_recording_is_named_with_its_line(place: Place) -> None:
 
     with pytest.raises(ConfigurationError, match=r"model\.jsonl:\d+: not a recorded model turn"):
         load(place.scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("scenario.yaml", lambda body: body.replace(b"please", b"pl\xe9ase"), r"scenario\.yaml:\d+: not UTF-8"),
+        ("scenario.yaml", lambda body: body.replace(b'start: "2', b'start: "9'), "give a year from 1970"),
+        ("model.jsonl", lambda _: b'{"turn":1,"response":' + b"[" * 99999 + b"]" * 99999 + b"}\n", r"model\.jsonl:1"),
+        ("model.jsonl", lambda _: b'{"turn":1,"response":1,"request":[1]}\n', "request and error are mappings"),
+        ("model.jsonl", lambda _: b'{"turn":1,"response":1,"request":{"messages":5}}\n', "a list of digests"),
+        ("trace.otlp.pb.gz", lambda body: body[:-40], r"trace\.otlp\.pb\.gz: The gzip data end too early"),
+        ("trace.otlp.pb.gz", lambda _: b"nonsense", r"trace\.otlp\.pb\.gz: Neither an OTLP"),
+    ],
+)  # fmt: skip
+def test_bytes_that_are_not_what_they_should_be_are_named_with_their_file(
+    place: Place, name: str, change: Callable[[bytes], bytes], said: str
+) -> None:
+    """Encoding, depth, shape and cut: never a traceback, never a guess."""
+    path = place.scenario / name
+    path.write_bytes(change(path.read_bytes()))
+
+    with pytest.raises(RedfirstError, match=said) as problem:
+        _ = load(place.scenario).trace
+    assert problem.value.exit_code == 2
+    assert "\n" not in str(problem.value)
+
+
+def test_windows_line_ends_and_a_byte_order_mark_change_nothing(place: Place) -> None:
+    """An editor's habits are no fault."""
+    before = load(place.scenario).scenario
+    path = place.scenario / "scenario.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+
+    assert load(place.scenario).scenario == before
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk the old file stands, nothing else is left, and the message says what the system said."""
+    path = tmp_path / "proof.json"
+    path.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(
+        CannotWrite, match=r"proof\.json: cannot be written: No space left on device"
+    ) as problem:
+        write(path, b"new")
+    assert problem.value.exit_code == 3
+    assert [entry.name for entry in tmp_path.iterdir()] == ["proof.json"]
+    assert path.read_text() == "old"

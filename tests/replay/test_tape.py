@@ -166,3 +166,21 @@ def test_a_derived_turn_is_found_by_its_number() -> None:
 
     assert tape.find({"messages": [USER]}).response == "one"
     assert tape.find({"messages": ["whatever"]}).response == "end"
+
+
+def test_an_equal_write_made_twice_is_two_writes() -> None:
+    """A read after the second of two equal writes is answered from after the second."""
+    wrote = write_key("add", {})
+    tape = a_tape(answer("one", after=(wrote,)), answer("two", after=(wrote, wrote)))
+
+    assert tape.find("get", {"id": "A"}, [wrote, wrote]).returns == "two"
+    assert tape.find("get", {"id": "A"}, [wrote]).returns == "one"
+
+
+def test_the_key_of_a_long_write_is_short_and_its_own() -> None:
+    """Each later answer repeats it, so a hundred long writes must not make a scenario of megabytes."""
+    one, other = write_key("say", {"text": "word " * 1000}), write_key("say", {"text": "words " * 1000})
+
+    assert one != other
+    assert len(one) < 40
+    assert write_key("say", {"id": "A"}) == 'say {"id":"A"}'

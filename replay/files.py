@@ -1,0 +1,65 @@
+"""Files of a scenario on disk: read with a plain word about what is wrong, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from redfirst.evaluators import ConfigurationError, RedfirstError
+
+
+class CannotWrite(RedfirstError):
+    """A result could not be put on disk: a full disk, a folder that may not be written."""
+
+    exit_code = 3
+
+
+def write(path: Path, body: bytes) -> None:
+    """Put a file in place in one step: whoever reads it finds the old bytes or the new ones.
+
+    Raises:
+        CannotWrite: it cannot be written; what stood there before still does.
+    """
+    name = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    with writing(path):
+        try:
+            with name.open("xb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            if path.exists():
+                name.chmod(path.stat().st_mode & 0o7777)
+            name.replace(path)
+        except BaseException:
+            name.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure to write into one line about the path.
+
+    Raises:
+        CannotWrite: with what the system said.
+    """
+    try:
+        yield
+    except OSError as problem:
+        raise CannotWrite(
+            f"{path}: cannot be written: {problem.strerror or problem}. Make room there, or make it writable."
+        ) from problem
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise ConfigurationError(f"{path}: cannot be read: {problem.strerror or problem}.") from problem
