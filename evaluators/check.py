@@ -27,22 +27,15 @@ class Check:
     revision: str
     """Hash of the meaning: kind, parameters with their defaults, version of the evaluator."""
     evaluate: Evaluate = field(compare=False, repr=False)
+    severity_in: Callable[[Trajectory], Severity] | None = field(default=None, compare=False, repr=False)
+    """The severity in one run, where that depends on the run; ``severity`` is then the highest there is."""
     spec: Spec = field(hash=False)
     """The declaration it was built from, as plain JSON data; ``check_from_spec`` builds it again."""
 
 
 def judge(run: Trajectory, checks: Iterable[Check]) -> tuple[Verdict, ...]:
-    """The verdict of every check, in their order. A check that raises harms no other."""
-    return tuple(
-        named(
-            _answer(run, check),
-            check=check.id,
-            check_class=check.check_class,
-            severity=check.severity,
-            revision=check.revision,
-        )
-        for check in checks
-    )
+    """The verdict of every check, in their order. A check that raises, or returns no verdict, harms no other."""
+    return tuple(_signed(run, check) for check in checks)
 
 
 def default_checks() -> tuple[Check, ...]:
@@ -78,7 +71,7 @@ def severity_named(name: object) -> Severity:
     """
     if isinstance(name, str) and name.upper() in Severity.__members__:
         return Severity[name.upper()]
-    raise ConfigurationError(f"unknown severity {name!r}; use info, note, flag or page")
+    raise ConfigurationError(f"unknown severity {name!r}; use info, note, flag or page, as in severity: page")
 
 
 _BUILT_IN: Mapping[str, tuple[Evaluate, CheckClass, Severity, int]] = {
@@ -103,8 +96,23 @@ def _built_in(kind: str, spec: Spec) -> Check:
     )
 
 
-def _answer(run: Trajectory, check: Check) -> Verdict:
+def _signed(run: Trajectory, check: Check) -> Verdict:
+    severity = check.severity
     try:
-        return check.evaluate(run)
+        answer: object = check.evaluate(run)
+        severity = severity if check.severity_in is None else check.severity_in(run)
     except Exception as error:  # noqa: BLE001 - whatever a check raises is its own failure, and is reported as such
-        return inconclusive(f"evaluator error: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
+        answer = inconclusive(f"evaluator error: {type(error).__name__}: {_words(error)}")
+    if not isinstance(answer, Verdict):
+        kind = "None" if answer is None else f"a value of type {type(answer).__name__}"
+        answer = inconclusive(f"evaluator error: returned {kind}; a check returns a Verdict")
+    return named(
+        answer, check=check.id, check_class=check.check_class, severity=severity, revision=check.revision
+    )
+
+
+def _words(error: Exception) -> str:
+    try:
+        return " ".join(str(error).split())[:300]
+    except Exception as second:  # noqa: BLE001 - an error that cannot say what it is must not become another's
+        return f"(its text raised {type(second).__name__})"

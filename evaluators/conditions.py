@@ -1,26 +1,20 @@
 """Conditions on values: ``{args.amount: {gt: 100}, result.verified: true}``, answered true, false or unknown.
 
 An absent path is unknown for every operator but ``exists``; so is a value of another type than the one
-asked for (null is a value of every type). A text that spells a decimal number, such as ``"249.00"``,
-compares by its number with a number, and in order also with another such text: money travels as text.
-Equality between two texts is equality of texts (NFC, white space folded).
+asked for (null is a value of every type). What is equal, and what is a number, ``canonical`` says:
+``"249.00"`` is one, because money travels as text.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 
-from redfirst.evaluators.canonical import canonical_text, same
+from redfirst.evaluators.canonical import canonical_text, equal, number_of
 from redfirst.evaluators.kleene import Truth, all_of, any_of, negated
 from redfirst.evaluators.paths import ABSENT
 from redfirst.evaluators.patterns import Pattern, compile_pattern
 from redfirst.evaluators.trajectory import MISSING
-
-_NUMBER_TEXT = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
 
 _ORDERED = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
 _SAID = {"eq": "", "ne": "not", "in": "one of", "not_in": "none of", "matches": "matching", **_ORDERED}
@@ -104,65 +98,37 @@ def parse_condition(data: object) -> Condition:
     if not isinstance(data, Mapping):
         return Condition((_parse_test("eq", data),))
     if not data:
-        raise ValueError(f"empty condition; give a value or one of {', '.join(OPERATORS)}")
+        raise ValueError(f"empty condition; give a value or one of {', '.join(OPERATORS)}, as in {{gt: 100}}")
     return Condition(tuple(_parse_test(str(operator), data[operator]) for operator in sorted(data)))
-
-
-def equal(value: object, wanted: object) -> Truth:
-    """Equality as conditions mean it."""
-    if value is None or wanted is None:
-        return value is wanted
-    if isinstance(value, str) and isinstance(wanted, str):
-        return same(value, wanted)
-    if isinstance(value, bool) or isinstance(wanted, bool):
-        return value is wanted if isinstance(value, bool) and isinstance(wanted, bool) else None
-    left, right = _number(value), _number(wanted)
-    if left is not None and right is not None:
-        return left == right
-    alike = (isinstance(value, Mapping) and isinstance(wanted, Mapping)) or (
-        _is_list(value) and _is_list(wanted)
-    )
-    return same(value, wanted) if alike else None
 
 
 def _parse_test(operator: str, wanted: object) -> Test:
     if operator not in OPERATORS:
         known = ", ".join(OPERATORS)
         raise ValueError(
-            f"unknown operator {operator!r}; use one of {known} (an object is compared with {{eq: …}})"
+            f"unknown operator {operator!r}; use one of {known}, as in {{gt: 100}}"
+            " (an object is compared with {eq: …})"
         )
     if operator == "exists" and not isinstance(wanted, bool):
-        raise ValueError(f"exists takes true or false, not {wanted!r}")
+        raise ValueError(f"exists takes true or false, as in {{exists: true}}, not {wanted!r}")
     if operator in ("in", "not_in") and not (isinstance(wanted, list) and wanted):
-        raise ValueError(f"{operator} takes a list with at least one value, not {wanted!r}")
+        raise ValueError(
+            f"{operator} takes a list with at least one value, as in {{{operator}: [open, paid]}}, not {wanted!r}"
+        )
     if operator in _ORDERED and (isinstance(wanted, bool) or not isinstance(wanted, int | float | str)):
-        raise ValueError(f"{operator} takes a number or a text, not {wanted!r}")
+        raise ValueError(f"{operator} takes a number or a text, as in {{{operator}: 100}}, not {wanted!r}")
     if operator == "matches":
         if not isinstance(wanted, str):
-            raise ValueError(f"matches takes a regular expression, not {wanted!r}")
+            raise ValueError(
+                f'matches takes a regular expression, as in {{matches: "(?i)cancel"}}, not {wanted!r}'
+            )
         return Test(operator, compile_pattern(wanted))
     return Test(operator, wanted)
 
 
-def _number(value: object) -> Decimal | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return Decimal(value)
-    if isinstance(value, float):
-        return Decimal(repr(value)) if math.isfinite(value) else None
-    if isinstance(value, str) and _NUMBER_TEXT.fullmatch(value):
-        return Decimal(value)
-    return None
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)
-
-
 def _compared(value: object, wanted: object) -> int | None:
     """-1, 0 or 1 as the value is less, equal or more; ``None`` when the two have no order."""
-    left, right = _number(value), _number(wanted)
+    left, right = number_of(value), number_of(wanted)
     if left is not None and right is not None:
         return (left > right) - (left < right)
     if left is None and right is None and isinstance(value, str) and isinstance(wanted, str):

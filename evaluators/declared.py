@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,6 +18,7 @@ from redfirst.evaluators.rule_kinds import forbid, max_calls, require_before
 from redfirst.evaluators.rule_kinds.calls import EVERY_STATUS, RAN, SUCCEEDED, CallPattern
 from redfirst.evaluators.rule_kinds.keys import Same
 from redfirst.evaluators.rule_kinds.task import When
+from redfirst.evaluators.rule_kinds.wording import EXPECTED, expected
 from redfirst.evaluators.rule_shapes import (
     AllowedShape,
     CallShape,
@@ -35,7 +37,12 @@ from redfirst.evaluators.rule_shapes import (
 from redfirst.evaluators.state_diff import ANY_REST, Allowed, parse_pattern
 from redfirst.evaluators.strict_yaml import nearest
 from redfirst.evaluators.trajectory import CallStatus
-from redfirst.evaluators.verdict import CheckClass
+from redfirst.evaluators.verdict import CheckClass, Severity
+
+_OURS = ("empty_when", "one_of", "no_new_value", "no_star")
+"""Faults that a shape tells in its own words."""
+_NOT_MEANT: Mapping[str, Any] = {"id": True, "severity": True, "scopes": {"__all__": {"severity"}}}
+"""What a check is called and how much it matters is no part of its meaning."""
 
 DeclaredShape = (
     RequireBeforeShape | ForbidShape | MaxCallsShape | RecallShape | StateRequiredShape | StateCollateralShape
@@ -57,14 +64,18 @@ def declared_check(spec: Mapping[str, object]) -> Check:
             f"check {spec.get('id', '')!r}: {place + ': ' if place else ''}{what}"
         ) from error
     evaluate, check_class, version = _built(shape)
+    severity = severity_named(shape.severity)
+    severity_in = None
+    if isinstance(evaluate, state.StateCollateral):
+        severity = max((scope.severity for scope in evaluate.scopes if scope.judges), default=severity)
+        severity_in = evaluate.severity
     return Check(
         id=shape.id,
         check_class=check_class,
-        severity=severity_named(shape.severity),
-        revision=revision_of(
-            shape.kind, shape.model_dump(by_alias=True, exclude={"id", "severity"}), version
-        ),
+        severity=severity,
+        revision=revision_of(shape.kind, shape.model_dump(by_alias=True, exclude=_NOT_MEANT), version),
         evaluate=evaluate,
+        severity_in=severity_in,
         spec=copy.deepcopy(dict(spec)),
     )
 
@@ -74,24 +85,29 @@ def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
     fault = error.errors(include_url=False)[0]
     where, context = tuple(fault["loc"]), fault.get("ctx", {})
     match fault["type"]:
-        case "unknown_key":
+        case "unknown_key" | "no_value":
             return (*where, str(context["key"])), fault["msg"]
         case "union_tag_invalid":
-            known = [tag.strip(" '") for tag in str(context["expected_tags"]).split(",")]
-            return (*where, "kind"), f"unknown kind {context['tag']}; {nearest(context['tag'], known)}"
+            tag = fault["input"]["kind"]
+            if not isinstance(tag, str):
+                return (*where, "kind"), expected("kind", tag)
+            known = [name.strip(" '") for name in str(context["expected_tags"]).split(",")]
+            return (*where, "kind"), f"unknown kind {tag}; {nearest(tag, known)}"
         case "union_tag_not_found":
-            return where, "kind is missing; it says what the rule demands, for example kind: require_before"
+            return where, f"kind is missing; add {EXPECTED['kind']}"
         case "missing":
-            return where[:-1], f"{where[-1]} is missing; add it"
+            return where[:-1], f"{where[-1]} is missing; add {EXPECTED[str(where[-1])]}"
         case "value_error":
             return where, str(context["error"])
+        case kind if kind in _OURS:
+            return where, fault["msg"]
         case _:
-            name = where[-1] if where else "the document"
-            return where, f"{name}: {_lower(fault['msg'])}, found {fault['input']!r:.80}"
+            return where, expected(_key(where), fault["input"])
 
 
-def _lower(message: str) -> str:
-    return message[:1].lower() + message[1:]
+def _key(where: Sequence[int | str]) -> str:
+    """The key that a value stands at, also where it stands in a list."""
+    return next(str(part) for part in reversed(where) if part in EXPECTED)
 
 
 @functools.cache
@@ -139,7 +155,9 @@ def _built(shape: DeclaredShape) -> tuple[Evaluate, CheckClass, int]:
                 required=tuple(_required(one) for one in shape.required), when=_when(shape.when)
             )
             return reached, CheckClass.GOAL, state.VERSION
-    spared = state.StateCollateral(scopes=tuple(_scope(one) for one in shape.scopes))
+    spared = state.StateCollateral(
+        scopes=tuple(_scope(one, severity_named(one.severity or shape.severity)) for one in shape.scopes)
+    )
     return spared, CheckClass.PROTECTION, state.VERSION
 
 
@@ -177,12 +195,24 @@ def _required(shape: RequiredShape) -> state.Required:
     return state.Required(path=state.required_path(shape.path), must=must)
 
 
-def _scope(shape: ScopeShape) -> state.Scope:
+def _scope(shape: ScopeShape, severity: Severity) -> state.Scope:
+    """What a scope says. ``ignore`` in a task allows every change; in the file it says nothing at all."""
+    when = None if shape.when is None else _when(shape.when)
     if shape.collateral == "ignore":
-        return state.Scope(allowed=(Allowed(segments=(ANY_REST,)),), when=_when(shape.when))
-    own = tuple(_allowed(one) for one in shape.allowed)
+        everything = (Allowed(segments=(ANY_REST,)),)
+        return state.Scope(
+            allowed=everything if when else (), when=when, severity=severity, judges=when is not None
+        )
+    listed = shape.allowed is not None
     return state.Scope(
-        allowed=(*own, *(state.allowed_by(_required(one)) for one in shape.required)), when=_when(shape.when)
+        allowed=(
+            *(_allowed(one) for one in shape.allowed or ()),
+            *(state.allowed_by(_required(one)) for one in shape.required),
+        ),
+        when=when,
+        severity=severity,
+        judges=when is None or listed or shape.collateral is not None,
+        alone=when is not None and listed and shape.collateral is not None,
     )
 
 

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from redfirst.evaluators.conditions import parse_condition, parse_where
 from redfirst.evaluators.paths import call_path
+from redfirst.evaluators.rule_kinds.wording import expected
 from redfirst.evaluators.state import required_path
 from redfirst.evaluators.state_diff import ANY_ONE, parse_pattern
 from redfirst.evaluators.strict_yaml import nearest
@@ -22,8 +23,12 @@ Name = Annotated[str, Field(min_length=1)]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$")]
 
 
+_MAY_BE_NULL = ("equals", "must", "to", "missing")
+"""Keys at which null says something; elsewhere a key without a value is a mistake."""
+
+
 class Shape(BaseModel):
-    """A mapping with known keys; an unknown one is answered with the nearest."""
+    """A mapping with known keys, each with a value; an unknown key is answered with the nearest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -37,6 +42,8 @@ class Shape(BaseModel):
                     raise PydanticCustomError(
                         "unknown_key", "unknown key {key}; {hint}", {"key": key, "hint": nearest(key, known)}
                     )
+                if data[key] is None and key not in _MAY_BE_NULL:
+                    raise PydanticCustomError("no_value", "{what}", {"key": key, "what": expected(key, None)})
         return data
 
 
@@ -145,7 +152,11 @@ class WhenShape(Shape):
     @model_validator(mode="after")
     def _something(self) -> WhenShape:
         if not self.model_fields_set:
-            raise PydanticCustomError("empty_when", "when is empty; test the request or the agent")
+            raise PydanticCustomError(
+                "empty_when",
+                "when is empty; test the request or the agent, as in {example}",
+                {"example": "when: {request: {matches: cancel}}"},
+            )
         return self
 
 
@@ -159,7 +170,11 @@ class RequiredShape(Shape):
     @model_validator(mode="after")
     def _one(self) -> RequiredShape:
         if len(self.model_fields_set & {"equals", "must"}) != 1:
-            raise PydanticCustomError("one_of", "give either equals (a value) or must (a condition)")
+            raise PydanticCustomError(
+                "one_of",
+                "give either equals (a value) or must (a condition), as in {example}",
+                {"example": "{path: orders.A-1.status, equals: cancelled}"},
+            )
         return self
 
 
@@ -173,10 +188,13 @@ class AllowedShape(Shape):
     @model_validator(mode="after")
     def _meant(self) -> AllowedShape:
         if "to" in self.model_fields_set and self.to is None:
-            raise PydanticCustomError("no_value", "to allows no value; write [null] to allow null")
+            raise PydanticCustomError(
+                "no_new_value", "to allows no value; write [null] to allow null, as in to: [null]"
+            )
         if self.mentioned and ANY_ONE not in parse_pattern(self.path):
             raise PydanticCustomError(
-                "no_star", "mentioned speaks of the key under the first *, and the path has none"
+                "no_star",
+                "mentioned speaks of the key under the first *, and the path has none, as orders.*.status has",
             )
         return self
 
@@ -188,10 +206,12 @@ class TopStateShape(Shape):
     collateral: Literal["fail", "ignore"] = "fail"
 
 
-class StateShape(TopStateShape):
-    """What the runs of a task must and may change."""
+class StateShape(Shape):
+    """What the runs of a task must and may change. What is left out differs from any value."""
 
     required: list[RequiredShape] = []
+    allowed: list[AllowedShape] | None = None
+    collateral: Literal["fail", "ignore"] | None = None
 
 
 class TaskShape(Shape):
@@ -225,9 +245,10 @@ class StateRequiredShape(Shape):
 
 
 class ScopeShape(StateShape):
-    """One part of ``kind: state.collateral``."""
+    """One part of ``kind: state.collateral``; without ``when`` what the file says of every run."""
 
     when: WhenShape | None = None
+    severity: SeverityName | None = None
 
 
 class StateCollateralShape(Shape):

@@ -3,7 +3,7 @@
 Every check is built from a declaration (``Check.spec``), so that a scenario can carry a rule and judge by
 exactly the same one. The ids of a task's checks name the task: ``recall:TASK``, ``state.required:TASK``.
 What tasks and the top-level ``state`` allow is one check, ``state.collateral``, because a run may be of two
-tasks at once and each change need only be allowed by one.
+tasks at once and each change need only be allowed by one; there is none where nothing forbids a change.
 """
 
 from __future__ import annotations
@@ -58,11 +58,13 @@ def _refuse_taken_ids(document: Document, data: Mapping[str, object]) -> None:
             where, name = (section, place, "id"), item["id"]
             if section == "rules" and (name in RESERVED or ":" in str(name)):
                 raise document.fault(
-                    where, f"the id {name!r} is taken by a check of redfirst; choose another"
+                    where,
+                    f"the id {name!r} is taken by a check of redfirst; choose another, as in id: my-rule",
                 )
             if name in first:
                 raise document.fault(
-                    where, f"the id {name!r} stands on line {first[name]} already; choose another"
+                    where,
+                    f"the id {name!r} stands on line {first[name]} already; choose another, as in id: {name}-2",
                 )
             first[name] = document.line_of(where)
 
@@ -71,7 +73,7 @@ def _specs(data: Mapping[str, object]) -> list[Spec]:
     specs: list[Spec] = list(_items(data, "rules"))
     scopes: list[dict[str, object]] = []
     if isinstance(top := data.get("state"), Mapping):
-        scopes.append(dict(top))
+        scopes.append({"allowed": [], "collateral": "fail", **top})
     for task in _items(data, "tasks"):
         common = {"when": task["when"], "severity": task.get("severity", "flag")}
         if task.get("required_calls") is not None:
@@ -93,7 +95,14 @@ def _specs(data: Mapping[str, object]) -> list[Spec]:
                         "required": state["required"],
                     }
                 )
-            scopes.append({"when": task["when"], **state})
-    if scopes:
+            scopes.append({**common, **state})
+    if any(_forbids(scope) for scope in scopes):
         specs.append({"kind": "state.collateral", "id": "state.collateral", "scopes": scopes})
     return specs
+
+
+def _forbids(scope: Mapping[str, object]) -> bool:
+    """Whether a change can be wrong, or right, by this scope; the file that ignores changes says nothing."""
+    if "when" not in scope:
+        return scope["collateral"] != "ignore"
+    return "allowed" in scope or "collateral" in scope

@@ -23,19 +23,23 @@ CURSOR_KEYS = frozenset(
 """Arguments that say where a listing goes on."""
 
 
-def cycles(calls: Sequence[LogicalCall]) -> Iterator[tuple[int, str]]:
-    """The calls after the first round of every cycle, with what is wrong."""
+def cycles(calls: Sequence[LogicalCall], *, unread: bool = False) -> Iterator[tuple[int, str]]:
+    """The calls after the first round of every cycle, with what is wrong.
+
+    With ``unread`` an answer that was not recorded is taken for equal to any other.
+    """
     if len({(call.first.name, call.intent) for call in calls}) == len(calls):
         return
     order = _order(calls)
-    tokens = [_token(calls[place], place) for place in order]
+    ordered = [calls[place] for place in order]
     for period in range(2, LONGEST_PERIOD + 1):
         length = 0
-        for end in range(period, len(tokens) + 1):
-            if end < len(tokens) and tokens[end] == tokens[end - period]:
+        for end in range(period, len(ordered) + 1):
+            if end < len(ordered) and _alike(ordered[end], ordered[end - period], unread):
                 length += 1
                 continue
-            if (length + period) // period >= FEWEST_ROUNDS and len(set(tokens[end - period : end])) > 1:
+            block = {_content(call) for call in ordered[end - period : end]}
+            if (length + period) // period >= FEWEST_ROUNDS and len(block) > 1:
                 why = f"went round in a cycle of {period} calls with the same answers"
                 yield from ((order[place], why) for place in range(end - length, end))
             length = 0
@@ -47,32 +51,54 @@ def _order(calls: Sequence[LogicalCall]) -> list[int]:
     for turn, group in groupby(range(len(calls)), key=lambda place: calls[place].first.turn):
         together = list(group)
         if turn is not None and len(together) > 1:
-            together.sort(key=lambda place: _token(calls[place], place))
+            together.sort(key=lambda place: _content(calls[place]))
         ordered.extend(together)
     return ordered
 
 
-def _token(call: LogicalCall, place: int) -> str:
-    """What must be equal round by round; a call that cannot be compared, or polls, equals nothing."""
-    if call.first.poll or call.intent is None or call.answer is None:
-        return f"#{place}"
-    return f"{call.first.name} {call.intent} {call.answer}"
+def _content(call: LogicalCall) -> tuple[str, str, str]:
+    return call.first.name, call.intent or "", call.answer or ""
 
 
-def no_progress(calls: Sequence[LogicalCall]) -> Iterator[tuple[int, str]]:
-    """The calls that complete or prolong a standstill, with what is wrong."""
+def _alike(call: LogicalCall, other: LogicalCall, unread: bool) -> bool:
+    """Whether two calls can stand at one place of two rounds; one that polls or was not read cannot."""
+    return (
+        call.intent is not None
+        and (call.first.name, call.intent) == (other.first.name, other.intent)
+        and not call.first.poll
+        and not other.first.poll
+        and _answered_alike(call.answer, other.answer, unread)
+    )
+
+
+def _answered_alike(answer: str | None, other: str | None, unread: bool) -> bool:
+    return unread if answer is None or other is None else answer == other
+
+
+def no_progress(calls: Sequence[LogicalCall], *, unread: bool = False) -> Iterator[tuple[int, str]]:
+    """The calls that complete or prolong a standstill, with what is wrong.
+
+    With ``unread`` an answer that was not recorded is taken for the one that the standstill needs.
+    """
     asked: set[str | None] = set()
+    recent: set[str | None] = set()
+    """What was asked since an answer was last read."""
+    known: LogicalCall | None = None
     for position, call in enumerate(calls):
-        if position and not _stands_still(calls[position - 1], call):
-            asked = set()
+        if position and not _follows(calls[position - 1], call, unread):
+            asked, recent, known = set(), set(), None
+        elif known is not None and call.answer is not None and call.answer != known.answer:
+            asked, known = set(recent), None
         asked.add(call.intent)
-        if len(asked) >= _patience(call):
+        recent = recent | {call.intent} if call.answer is None else set()
+        known = known if call.answer is None else call
+        if len(asked) >= _patience(known):
             yield position, "was called with other arguments and gave the same answer each time"
 
 
-def _patience(call: LogicalCall) -> int:
+def _patience(known: LogicalCall | None) -> int:
     """How many equal answers in a row are no chance."""
-    chance = not _is_empty(call) and len(call.answer or "") < SHORT_ANSWER
+    chance = known is not None and not _is_empty(known) and len(known.answer or "") < SHORT_ANSWER
     return NO_PROGRESS_FROM_SHORT if chance else NO_PROGRESS_FROM
 
 
@@ -89,16 +115,17 @@ def _holds_value(value: object) -> bool:
     return value is not None and value != ""
 
 
-def _stands_still(before: LogicalCall, call: LogicalCall) -> bool:
+def _follows(before: LogicalCall, call: LogicalCall, unread: bool) -> bool:
+    """Whether a call can prolong a standstill that the call before it belongs to."""
+    empty = all(_is_empty(one) or (unread and one.answer is None) for one in (before, call))
     effect = call.first.effect
     return (
         (before.first.name, before.first.agent) == (call.first.name, call.first.agent)
         and not call.first.poll
         and before.intent is not None
         and call.intent is not None
-        and (effect is Effect.READ or (effect is None and _is_empty(call)))
-        and call.answer is not None
-        and call.answer == before.answer
+        and (effect is Effect.READ or (effect is None and empty))
+        and _answered_alike(before.answer, call.answer, unread)
         and precedes(before.last, call.first)
         and not _pages(before.last, call.first)
     )

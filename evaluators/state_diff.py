@@ -7,8 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from redfirst.evaluators.canonical import same
-from redfirst.evaluators.conditions import equal
+from redfirst.evaluators.canonical import equal, same
 from redfirst.evaluators.kleene import Truth, any_of
 from redfirst.evaluators.paths import ABSENT, parse_path, show_path
 
@@ -42,8 +41,8 @@ class Allowed:
     to: tuple[object, ...] | None = None
     """The new values that are allowed; a removal has none."""
 
-    def allows(self, change: Change, said: Iterable[str] | None) -> Truth:
-        """Whether it allows the change; unknown when that hangs on unrecorded words of the user."""
+    def allows(self, change: Change, said: Iterable[str], *, heard: bool = True) -> Truth:
+        """Whether it allows the change; ``heard`` says that ``said`` is all that the user said."""
         keys = [show_path((key,)) for key in change.path]
         rest = self.segments[-1] == ANY_REST
         fixed = self.segments[:-1] if rest else self.segments
@@ -58,7 +57,7 @@ class Allowed:
                 return False
         if not self.mentioned:
             return True
-        return None if said is None else mentions(said, change.path[fixed.index(ANY_ONE)])
+        return mentions(said, change.path[fixed.index(ANY_ONE)]) or (False if heard else None)
 
 
 def parse_pattern(path: str) -> tuple[str, ...]:

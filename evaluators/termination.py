@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from redfirst.evaluators.rule_kinds.lacking import incomplete
 from redfirst.evaluators.trajectory import Stop, Trajectory
 from redfirst.evaluators.verdict import Evidence, Finding, Verdict, failed, inconclusive, passed
 
-VERSION = 1
+VERSION = 2
 
 _GOOD = {
     Stop.COMPLETED: "the run ended with an answer",
@@ -27,10 +28,21 @@ _UNJUDGED = {
 }
 
 
+_BY_ABSENCE = frozenset({Stop.HANDOFF, Stop.ABANDONED})
+"""Read from what did not follow."""
+
+
 def termination(run: Trajectory) -> Verdict:
-    """Completed, handed off or refused passes; a cap, a loop, an error or no end at all fails."""
+    """Completed, handed off or refused passes; a cap, a loop, an error or no end at all fails.
+
+    Of an incomplete run only its root says how it ended: what another span says of an end is read from
+    the lack of anything after it.
+    """
     end = run.termination
     detail = f": {end.because}" if end.because else ""
+    lack = incomplete(run)
+    if lack and (end.span_id != run.root_span_id or end.reason in _BY_ABSENCE):
+        return inconclusive(f"{lack}, and its root does not say how the run ended{detail}")
     if end.reason in _GOOD:
         return passed(_GOOD[end.reason])
     if end.reason in _UNJUDGED:

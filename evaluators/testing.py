@@ -9,7 +9,9 @@ from redfirst.evaluators.trajectory import (
     MISSING,
     CallStatus,
     Completeness,
+    Coverage,
     Effect,
+    Gap,
     StateSnapshot,
     Stop,
     Termination,
@@ -79,8 +81,12 @@ def a_run(
     stop: Stop | str = Stop.COMPLETED,
     cap: int | None = None,
     complete: bool = True,
+    missing: Sequence[str] = (),
 ) -> Trajectory:
-    """A run of these calls in this order; ``states`` are its snapshots of the world, first to last."""
+    """A run of these calls in this order; ``states`` are its snapshots of the world, first to last.
+
+    ``missing`` names facts that were not recorded, as ``coverage`` does: ``tool_calls``, ``tool_calls[0].name``.
+    """
     placed = tuple(_placed(one, index) for index, one in enumerate(calls))
     end = _TURN_NS * (len(calls) + 2)
     return Trajectory(
@@ -96,6 +102,7 @@ def a_run(
             StateSnapshot(time_ns=index * end, state=state, span_id=f"{0xA0 + index:016x}")
             for index, state in enumerate(states)
         ),
+        coverage=Coverage(missing=tuple(Gap(fact=fact, because="not recorded") for fact in missing)),
         start_ns=0,
         end_ns=end,
         span_ids=frozenset({ROOT, *(one.span_id for one in placed)}),

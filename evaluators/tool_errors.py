@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from redfirst.evaluators.rule_kinds.conclude import and_untold
+from redfirst.evaluators.rule_kinds.lacking import lacks_calls, without_absence
 from redfirst.evaluators.trajectory import CallStatus, Trajectory
 from redfirst.evaluators.verdict import (
     Evidence,
@@ -13,13 +15,18 @@ from redfirst.evaluators.verdict import (
     passed,
 )
 
-VERSION = 1
+VERSION = 2
 
 _ERRORS = (CallStatus.TOOL_ERROR, CallStatus.INFRA_ERROR)
 
 
 def tool_errors(run: Trajectory) -> Verdict:
-    """Whether every call that ran succeeded; ``of`` is (calls that were ok, calls that ran)."""
+    """Whether every call that ran succeeded; ``of`` is (calls that were ok, calls that ran and whose end is known)."""
+    return without_absence(_seen(run), lacks_calls(run))
+
+
+def _seen(run: Trajectory) -> Verdict:
+    """The verdict on the calls that are there."""
     ran = [call for call in run.tool_calls if call.ran]
     if not ran:
         return not_applicable("no tool was called")
@@ -27,7 +34,8 @@ def tool_errors(run: Trajectory) -> Verdict:
     unknown = sum(call.status is CallStatus.UNKNOWN for call in ran)
     if not bad and unknown:
         return inconclusive(f"the trace does not say how {unknown} of {len(ran)} call(s) ended")
-    of = (len(ran) - len(bad) - unknown, len(ran))
+    known = len(ran) - unknown
+    of = (known - len(bad), known)
     if not bad:
         return passed(f"{len(ran)} call(s), each ok", of=of)
     findings = [
@@ -45,7 +53,8 @@ def tool_errors(run: Trajectory) -> Verdict:
         if (calls := [call for call in bad if (call.name, call.status) == (name, status)])
     ]
     names = ", ".join(sorted({call.name for call in bad}))
-    return failed(f"{len(bad)} of {len(ran)} call(s) ended in an error: {names}", findings=findings, of=of)
+    because = f"{len(bad)} of {known} call(s) ended in an error: {names}{and_untold(unknown)}"
+    return failed(because, findings=findings, of=of)
 
 
 def _first_line(error: str | None) -> str:

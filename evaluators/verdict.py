@@ -135,7 +135,12 @@ def _verdict(
     if score is None and denominator:
         score = (numerator or 0) / denominator
     return Verdict(
-        outcome=outcome, because=because, score=score, numerator=numerator, denominator=denominator, findings=findings
+        outcome=outcome,
+        because=because,
+        score=score,
+        numerator=numerator,
+        denominator=denominator,
+        findings=findings,
     )
 
 
@@ -144,6 +149,8 @@ def flagged(verdicts: Iterable[Verdict]) -> bool:
     return any(verdict.flags for verdict in verdicts)
 
 
-def named(verdict: Verdict, *, check: str, check_class: CheckClass, severity: Severity, revision: str) -> Verdict:
+def named(
+    verdict: Verdict, *, check: str, check_class: CheckClass, severity: Severity, revision: str
+) -> Verdict:
     """The verdict of a check function, signed with the check that made it."""
     return replace(verdict, check=check, check_class=check_class, severity=severity, revision=revision)

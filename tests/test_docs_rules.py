@@ -230,7 +230,9 @@ BOTH = end(**{"A-1": {"status": "cancelled", "total": 9}, "A-10": {"status": "ca
         ("state.collateral", [START, DONE], "Where is A-1?", F, (1, 2)),
         ("state.collateral", [START, end()], "Where is A-1?", P, (1, 1)),
         ("state.collateral", [START, BOTH, START], "Where is A-1?", P, (None, None)),
-        ("state.collateral", [], "Where is A-1?", I, (None, None)),
+        ("state.collateral", [], "Where is A-1?", N, (None, None)),
+        ("state.collateral", [], "Please cancel A-1", I, (None, None)),
+        ("state.collateral", [START], "Where is A-1?", I, (None, None)),
     ],
 )
 def test_the_states_of_the_page_are_judged_as_it_says(
@@ -263,14 +265,18 @@ def test_the_required_calls_of_the_page() -> None:
     assert verdict_of(twice, order("new")).outcome is F
 
 
-def test_a_task_with_required_alone_forbids_all_other_changes() -> None:
-    """A required path may change with all under it, and nothing else may."""
-    says("a task with `required` alone forbids all other changes")
-    text = (
-        "schema: redfirst.rules/1\n"
-        "tasks: [{id: t, when: {request: x}, state: {required: [{path: a, must: {exists: true}}]}}]\n"
-    )
-    (collateral,) = [check for check in load_rules(text, "r") if check.id == "state.collateral"]
+def test_a_task_with_required_alone_forbids_nothing() -> None:
+    """A required path may change with all under it; whether anything else may is for others to say."""
+    says("a task with `required` alone forbids nothing")
+    task = "tasks: [{id: t, when: {request: x}, state: {required: [{path: a, must: {exists: true}}]}}]\n"
+    assert [check.id for check in load_rules(f"schema: redfirst.rules/1\n{task}", "r")] == [
+        "state.required:t"
+    ]
+    (collateral,) = [
+        check
+        for check in load_rules(f"schema: redfirst.rules/1\nstate: {{}}\n{task}", "r")
+        if check.id == "state.collateral"
+    ]
 
     def judged(after: dict[str, object]) -> Outcome:
         return judge(a_run(states=[{}, after], request="x"), [collateral])[0].outcome
@@ -279,17 +285,32 @@ def test_a_task_with_required_alone_forbids_all_other_changes() -> None:
     assert judged({"a": {"b": 1}, "c": 1}) is F
 
 
+def test_a_task_may_decide_alone() -> None:
+    """With a list and ``collateral: fail`` of its own, what the file allows is forbidden in its runs."""
+    says("A task that gives both `allowed` and `collateral: fail` decides alone")
+    text = (
+        "schema: redfirst.rules/1\nstate: {allowed: [{path: log}]}\n"
+        "tasks: [{id: t, when: {request: x}, state: {allowed: [], collateral: fail}}]\n"
+    )
+    runs = [a_run(states=[{}, {"log": 1}], request=request) for request in ("x", "y")]
+
+    assert [judge(run, load_rules(text, "r"))[0].outcome for run in runs] == [F, P]
+
+
 def test_ignored_collateral_allows_every_change() -> None:
-    """In the runs of its task, and in every run where it stands at the top."""
-    says("`collateral: ignore` allows every change in the runs of its task, and in every run")
-    top = "schema: redfirst.rules/1\nstate: {collateral: ignore}\n"
+    """In the runs of its task; at the top it silences the top alone."""
+    says("`collateral: ignore` in a task allows every change in its runs, and at the top switches")
+    top = (
+        "schema: redfirst.rules/1\nstate: {collateral: ignore}\n"
+        "tasks: [{id: t, when: {request: x}, state: {allowed: []}}]\n"
+    )
     task = (
         "schema: redfirst.rules/1\nstate: {}\n"
         "tasks: [{id: t, when: {request: x}, state: {collateral: ignore}}]\n"
     )
     runs = [a_run(states=[{}, {"a": 1}], request=request) for request in ("x", "y")]
 
-    assert [judge(run, load_rules(top, "r"))[0].outcome for run in runs] == [P, P]
+    assert [judge(run, load_rules(top, "r"))[0].outcome for run in runs] == [F, N]
     assert [judge(run, load_rules(task, "r"))[0].outcome for run in runs] == [P, F]
 
 
@@ -322,10 +343,20 @@ def test_each_key_means_what_the_table_says(
 
 @pytest.mark.parametrize(
     ("left", "right", "outcome"),
-    [(1, 1.0, P), ("a  b", "a b", P), (7, "7", F), ("A", "a", F)],
+    [
+        (1, 1.0, P),
+        ("a  b", "a b", P),
+        (7, "7", P),
+        (120, "120.00", P),
+        (7, "007", I),
+        (1, True, I),
+        ("A", "a", F),
+    ],
 )
 def test_same_compares_values_as_the_table_says(left: object, right: object, outcome: Outcome) -> None:
-    """White space is folded, integral floats are integers, a number is no text."""
+    """As conditions do: white space is folded, a number equals text that spells it, other types are unknown."""
+    says('`120` equals `"120.00"`')
+    says("a boolean never equals a number")
     spec = {"kind": "require_before", "call": "g", "needs": "f", "same": ["args.x"]}
 
     assert verdict_of(spec, call("f", x=left), call("g", x=right)).outcome is outcome
@@ -337,6 +368,10 @@ def get(order_id: str = "A-1", **how: Any) -> ToolCall:
 
 def write(**how: Any) -> ToolCall:
     return call("put", id="A-1", **{"effect": "write", **how})
+
+
+def go_on() -> ToolCall:
+    return call("go_on", effect="control")
 
 
 def search(n: int, result: object, **how: Any) -> ToolCall:
@@ -365,7 +400,10 @@ NEW_TRY = [get(status="tool_error"), get(status="tool_error"), get(status="tool_
         ("beside one of the two", [get(turn=0), write(turn=0), get(turn=1)], 0),
         ("that did not end in `tool_error`", [get(), write(status="tool_error"), get()], 1),
         ("any call of a tool declared with `poll`", [get(poll=True)] * 3, 0),
-        ("a retry after `infra_error`", [get(status="infra_error"), get()], 0),
+        ("a retry of a read or of an idempotent write", [get(status="infra_error"), get()], 0),
+        ("a write that is not idempotent, tried again", [write(status="infra_error"), write()], 1),
+        ("if the answer changed: the world moved", [get(), go_on(), get(result=2)], 0),
+        ("a `control` call, if the answer is the same", [get(), go_on(), get()], 1),
         ("A write is a retry only if", [write(status="infra_error"), write()], 1),
         ("it is idempotent", [write(status="infra_error", idempotent=True), write(idempotent=True)], 0),
         ("the first new try of a read", NEW_TRY[:2], 0),
@@ -413,11 +451,13 @@ def test_termination_is_judged_by_the_reasons_on_the_page(verb: str, outcome: Ou
 
 
 def test_tool_errors_counts_attempts() -> None:
-    """Calls that ended ok over calls that ran; an unknown end is neither ok nor left out."""
+    """Calls that ended ok over calls that ran and whose end is known."""
     spec = {"kind": "tool_errors"}
     bad = verdict_of(spec, get(), get(status="infra_error"), get(status="unknown"), get(status="denied"))
 
-    assert (bad.outcome, bad.numerator, bad.denominator) == (F, 1, 3)
+    assert (bad.outcome, bad.numerator, bad.denominator) == (F, 1, 2)
+    assert bad.because.endswith("; 1 more could not be told")
+    says("`; 2 more could not be told`")
     assert verdict_of(spec, get(), get(status="unknown")).outcome is I
 
 
@@ -465,7 +505,9 @@ def test_every_key_of_a_rules_file_is_on_the_page() -> None:
     ("where", "amount", "outcome"),
     [
         ({"args.amount": 60}, "60.00", F),
-        ({"args.amount": "60.0"}, "60.00", P),
+        ({"args.amount": "60.0"}, "60.00", F),
+        ({"args.amount": "A-60"}, "A-60.0", P),
+        ({"args.amount": 7}, "007", I),
         ({"args.amount": {"gt": 9}}, "10", F),
         ({"args.amount": {"lt": "2026-12-01"}}, "2026-11-20", F),
         ({"args.amount": {"gt": 9}}, "many", I),
@@ -491,13 +533,45 @@ def test_conditions_answer_as_the_table_says(
 
 
 def test_an_incomplete_trace_proves_no_absence() -> None:
-    """A missing need or required call may be among the missing spans; ``missing: failed`` accuses all the same."""
-    says("In an incomplete trace a missing need or required call is inconclusive")
+    """A missing need or required call may be among the missing spans, whatever ``missing`` says."""
+    says("**Of an incomplete trace** no check passes but `termination`")
     need = {"kind": "require_before", "call": "x", "needs": "y"}
 
     assert verdict_of(need, call("x"), complete=False).outcome is I
-    assert verdict_of({**need, "missing": "failed"}, call("x"), complete=False).outcome is F
+    assert verdict_of({**need, "missing": "failed"}, call("x"), complete=False).outcome is I
     assert verdict_of({"kind": "recall", "required_calls": ["x"]}, complete=False).outcome is I
+
+
+@pytest.mark.parametrize("how", [{"complete": False}, {"missing": ["tool_calls"]}])
+def test_what_is_there_is_judged_where_more_may_be_missing(how: dict[str, Any]) -> None:
+    """Found wrong stays wrong for the four checks that the page lists; right or without object is open."""
+    says("What `forbid`, `max_calls`, `repeats` and `tool_errors` find among the spans that are there stays")
+    says("the fact `tool_calls`, the name of a call")
+    lost = call("x", status="tool_error", effect="read")
+    for spec in (
+        {"kind": "forbid", "call": "x"},
+        {"kind": "max_calls", "call": "x", "max": 2},
+        {"kind": "repeats"},
+        {"kind": "tool_errors"},
+    ):
+        assert verdict_of(spec, lost, lost, lost, **how).outcome is F
+        assert verdict_of(spec, call("y"), **how).outcome is I
+        assert verdict_of(spec, **how).outcome is I
+    assert verdict_of({"kind": "termination"}, **how).outcome is P
+
+
+def test_the_page_says_what_a_limit_counts() -> None:
+    """Any attempt of a call, what did not run where its status is named, and one value however it is written."""
+    says("Logical calls are counted of which any attempt fits")
+    lost = refund(status="infra_error", idempotent=True)
+    spec = {"kind": "max_calls", "max": 0, "call": {"tool": "refund", "status": "ok"}}
+    denied = {"kind": "max_calls", "max": 0, "call": {"tool": "refund", "status": "denied"}}
+    by_amount = {"kind": "max_calls", "max": 1, "call": "refund", "same": ["args.amount"]}
+
+    assert verdict_of(spec, lost, refund(idempotent=True)).outcome is F
+    assert verdict_of(denied, refund(status="denied")).outcome is F
+    assert verdict_of(by_amount, refund(120), refund("120.00", "A-8")).outcome is F
+    assert verdict_of(by_amount, refund(7), refund("007")).outcome is P
 
 
 def test_what_is_certain_beats_what_is_unknown() -> None:
@@ -553,7 +627,7 @@ def test_yaml_that_is_refused(text: str) -> None:
 
 
 def test_a_faulty_check_is_inconclusive_and_harms_no_other() -> None:
-    """One that raises, or accuses without evidence."""
+    """One that raises, or accuses without evidence, or returns no verdict."""
     from dataclasses import replace
 
     from redfirst.evaluators import failed
@@ -567,9 +641,9 @@ def test_a_faulty_check_is_inconclusive_and_harms_no_other() -> None:
     def checks(*functions: object) -> list[Check]:
         return [replace(default_checks()[0], id="mine", evaluate=function) for function in functions]
 
-    verdicts = judge(a_run(), checks(raises, baseless, lambda run: passed("fine")))
+    verdicts = judge(a_run(), checks(raises, baseless, lambda run: "passed", lambda run: passed("fine")))
 
-    assert [verdict.outcome for verdict in verdicts] == [I, I, P]
+    assert [verdict.outcome for verdict in verdicts] == [I, I, I, P]
     assert all(verdict.score is None for verdict in verdicts)
 
 

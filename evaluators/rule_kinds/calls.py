@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from redfirst.evaluators.canonical import INTENT, same
+from redfirst.evaluators.canonical import INTENT, equal
 from redfirst.evaluators.conditions import Where
 from redfirst.evaluators.kleene import Truth, all_of
 from redfirst.evaluators.paths import RESULT_OF, call_path, look_into_call, look_up, opened
+from redfirst.evaluators.rule_kinds.lacking import lacks_calls, lacks_names
 from redfirst.evaluators.trajectory import MISSING, CallStatus, ToolCall, Trajectory, precedes
 
 EVERY_STATUS = frozenset(CallStatus)
@@ -68,7 +69,10 @@ def _joined(tool: str, parts: tuple[str, ...], call: ToolCall, run: Trajectory, 
 
     Only calls count whose arguments agree with the judged call's wherever both have one of that name.
     Where it cannot be told which was the latest, or whether one of them succeeded, the value is missing.
+    So it is where calls may be missing, of which one may have been later.
     """
+    if lacks_calls(run) or lacks_names(run):
+        return MISSING
     certain: list[ToolCall] = []
     possible: list[ToolCall] = []
     for other in run.calls_to(tool):
@@ -88,7 +92,7 @@ def _joined(tool: str, parts: tuple[str, ...], call: ToolCall, run: Trajectory, 
     if (
         len(values) < len(latest)
         or not values
-        or any(not same_value(values[0], other) for other in values[1:])
+        or any(not _surely_equal(values[0], other) for other in values[1:])
     ):
         return MISSING
     return values[0]
@@ -98,9 +102,9 @@ def _agrees(other: ToolCall, call: ToolCall) -> Truth:
     if other.arguments is None or call.arguments is None:
         return None
     shared = (set(other.arguments) & set(call.arguments)) - INTENT.drop_keys
-    return all(same(other.arguments[name], call.arguments[name]) for name in shared)
+    return all_of(equal(other.arguments[name], call.arguments[name]) for name in shared)
 
 
-def same_value(left: object, right: object) -> bool:
-    """Canonical equality that also holds for values that are not there."""
-    return left is right or same(left, right)
+def _surely_equal(left: object, right: object) -> bool:
+    """Equality that also holds between values that are not there."""
+    return left is right or equal(left, right) is True

@@ -9,10 +9,11 @@ from redfirst.evaluators.logical import in_time
 from redfirst.evaluators.rule_kinds.calls import CallPattern, before
 from redfirst.evaluators.rule_kinds.conclude import OnMissing, Tally, at
 from redfirst.evaluators.rule_kinds.keys import Key, Same, describe, equal_keys
+from redfirst.evaluators.rule_kinds.lacking import lacks_such_calls
 from redfirst.evaluators.trajectory import ToolCall, Trajectory
 from redfirst.evaluators.verdict import Finding, Verdict
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,8 @@ class Forbid:
 
     def __call__(self, run: Trajectory) -> Verdict:
         """Judges the run; the completing event is the forbidden call."""
-        tally = Tally(self.missing)
+        tally = Tally(self.missing, lacks_such_calls(run, self.call.statuses))
+        unseen = self.after is not None and lacks_such_calls(run, self.after.statuses) is not None
         for call in in_time(run.tool_calls):
             if call.name not in self.call.tools:
                 tally.good += not self.narrow and call.ran
@@ -40,7 +42,9 @@ class Forbid:
             if self.call.status_fits(call) is False:
                 continue
             key = self.same.of_call(call, run)
-            truth = all_of((self.call.matches(call, run, self.order), self._came_after(call, key, run)))
+            truth = all_of(
+                (self.call.matches(call, run, self.order), self._came_after(call, key, run, unseen=unseen))
+            )
             if truth is False:
                 tally.good += 1
             elif truth is None:
@@ -55,10 +59,12 @@ class Forbid:
             good=f"{tally.good} call(s), none of them a forbidden {self.call}",
         )
 
-    def _came_after(self, call: ToolCall, key: Key, run: Trajectory) -> Truth:
+    def _came_after(self, call: ToolCall, key: Key, run: Trajectory, *, unseen: bool) -> Truth:
+        """Whether the ban was on; unknown where a call that began it may be missing."""
         if self.after is None:
             return True
-        return any_of(self._opens(other, call, key, run) for other in run.calls_to(*self.after.tools))
+        opened = any_of(self._opens(other, call, key, run) for other in run.calls_to(*self.after.tools))
+        return None if opened is False and unseen else opened
 
     def _opens(self, other: ToolCall, call: ToolCall, key: Key, run: Trajectory) -> Truth:
         if self.after is None or other is call:

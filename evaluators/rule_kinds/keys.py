@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redfirst.evaluators.canonical import canonical, canonical_text, same
+from redfirst.evaluators.canonical import canonical, canonical_text, equal
 from redfirst.evaluators.kleene import Truth, all_of
 from redfirst.evaluators.paths import ABSENT, parse_path
 from redfirst.evaluators.rule_kinds.calls import look
@@ -51,9 +51,9 @@ def bound(key: Key) -> bool:
 
 
 def equal_keys(left: Key, right: Key) -> Truth:
-    """Whether the keys are equal, by canonical equality; a value that is not there is unknown."""
+    """Whether the keys are equal, as conditions mean it; a value that is not there is unknown."""
     return all_of(
-        None if not bound((one, other)) else same(one, other) for one, other in zip(left, right, strict=True)
+        equal(one, other) if bound((one, other)) else None for one, other in zip(left, right, strict=True)
     )
 
 

@@ -11,10 +11,11 @@ from redfirst.evaluators.logical import in_time
 from redfirst.evaluators.rule_kinds.calls import CallPattern, before
 from redfirst.evaluators.rule_kinds.conclude import OnMissing, Tally, at
 from redfirst.evaluators.rule_kinds.keys import Key, Same, describe, equal_keys, show
-from redfirst.evaluators.trajectory import Completeness, ToolCall, Trajectory
+from redfirst.evaluators.rule_kinds.lacking import lacks_such_calls
+from redfirst.evaluators.trajectory import ToolCall, Trajectory
 from redfirst.evaluators.verdict import Evidence, Finding, Verdict
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,8 @@ class RequireBefore:
 
     def __call__(self, run: Trajectory) -> Verdict:
         """Judges the run; the completing event of a violation is the call that came without its need."""
-        tally = Tally(self.missing)
+        lack = lacks_such_calls(run, self.needs.statuses)
+        tally = Tally(self.missing, lacks_such_calls(run, self.call.statuses) or lack)
         triggers = [
             (call, applies)
             for call in in_time(run.calls_to(*self.call.tools))
@@ -43,7 +45,7 @@ class RequireBefore:
             for (call, _), key in zip(triggers, keys, strict=True)
         ]
         met = self._met(table, [applies for _, applies in triggers])
-        if run.completeness is Completeness.INCOMPLETE:
+        if lack:
             met = [None if one is False else one for one in met]
         for (call, applies), key, one, row in zip(triggers, keys, met, table, strict=True):
             if one is True:
@@ -51,7 +53,7 @@ class RequireBefore:
             elif one is False and applies is True:
                 tally.violations.append(self._violation(call, key, witnesses, row, run))
             else:
-                tally.unknown.append(self._unknown(call, key, applies, run))
+                tally.unknown.append(self._unknown(call, key, applies, lack))
         return tally.verdict(
             nothing=f"no call of {self.call} that this rule speaks of",
             good=f"{tally.good} call(s) of {self.call}, each after {self.needs}",
@@ -99,11 +101,11 @@ class RequireBefore:
             evidence=(at(call), nearest) if nearest else (at(call),),
         )
 
-    def _unknown(self, call: ToolCall, key: Key, applies: Truth, run: Trajectory) -> Finding:
+    def _unknown(self, call: ToolCall, key: Key, applies: Truth, lack: str | None) -> Finding:
         if applies is None:
             why = f"whether {describe(call)} is a call this rule speaks of ({self.call.where}) cannot be told"
-        elif run.completeness is Completeness.INCOMPLETE:
-            why = f"{describe(call)}: the trace is incomplete and may lack an earlier {self.needs}"
+        elif lack:
+            why = f"{describe(call)}: {lack}, so an earlier {self.needs} may be missing"
         else:
             why = (
                 f"{describe(call)}: whether {self.needs} came first{self.same.of_the_same(key)}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from redfirst.evaluators.conditions import Condition
 from redfirst.evaluators.kleene import Truth, all_of, any_of
+from redfirst.evaluators.rule_kinds.lacking import incomplete, without_absence
 from redfirst.evaluators.trajectory import MISSING, Trajectory
 from redfirst.evaluators.verdict import Verdict, inconclusive, not_applicable
 
@@ -30,7 +31,7 @@ class When:
         """The verdict of a task's check on a run that is not, or not surely, of its task."""
         truth = self.holds(run)
         if truth is False:
-            return not_applicable("the run is not of this task")
+            return without_absence(not_applicable("the run is not of this task"), incomplete(run))
         if truth is None:
             return inconclusive(f"whether the run is of this task cannot be told: {self._unread(run)}")
         return None

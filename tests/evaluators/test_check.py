@@ -54,6 +54,49 @@ def test_a_check_that_raises_harms_no_other() -> None:
     assert second.outcome is Outcome.PASSED
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"), [(None, "None"), (True, "a value of type bool"), ("passed", "a value of type str")]
+)
+def test_a_check_that_returns_no_verdict_harms_no_other(answer: object, said: str) -> None:
+    """Its verdict is inconclusive, signed, and says what came back."""
+    first, second = judge(a_run(), [check_of(lambda run: answer), check_of(lambda run: passed("fine"))])
+
+    assert (first.outcome, first.check) == (Outcome.INCONCLUSIVE, "mine")
+    assert first.because == f"evaluator error: returned {said}; a check returns a Verdict"
+    assert second.outcome is Outcome.PASSED
+
+
+def test_an_error_without_words_is_told_all_the_same() -> None:
+    """An error whose text cannot be made is named by its type."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def broken(run: Trajectory) -> Verdict:
+        raise Mute
+
+    (verdict,) = judge(a_run(), [check_of(broken)])
+
+    assert verdict.because == "evaluator error: Mute: (its text raised ValueError)"
+
+
+def test_a_severity_that_depends_on_the_run_is_asked_of_it() -> None:
+    """Where it cannot be told, the check's own stands, and the verdict is inconclusive."""
+
+    def unknown(run: Trajectory) -> Severity:
+        raise KeyError
+
+    def checks(severity_in: object) -> list[Check]:
+        return [replace(check_of(lambda run: passed("fine")), severity_in=severity_in)]
+
+    (told,) = judge(a_run(), checks(lambda run: Severity.PAGE))
+    (untold,) = judge(a_run(), checks(unknown))
+
+    assert (told.outcome, told.severity) == (Outcome.PASSED, Severity.PAGE)
+    assert (untold.outcome, untold.severity) == (Outcome.INCONCLUSIVE, Severity.FLAG)
+
+
 def test_a_stop_of_the_process_is_not_swallowed() -> None:
     """What is no Exception passes through."""
 

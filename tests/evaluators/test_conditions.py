@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redfirst.evaluators import MISSING
+from redfirst.evaluators.canonical import equal, key_text
 from redfirst.evaluators.conditions import OPERATORS, parse_condition, parse_where
 from redfirst.evaluators.kleene import Truth, all_of, any_of, negated
 from redfirst.evaluators.paths import (
@@ -63,7 +64,21 @@ def test_de_morgan(values: list[Truth]) -> None:
         (None, "x", False),
         (249, "249.00", True),
         ("249.00", 249, True),
-        ("249.00", "249.0", False),
+        ("249.00", "249.0", True),
+        ("249.00", "249.01", False),
+        ("7", 7, True),
+        (7, " 7 ", True),
+        (7, "007", None),
+        ("7", "007", False),
+        ("+7", 7, None),
+        (-0.0, "-0.00", True),
+        (1, True, None),
+        ("1", True, None),
+        ({"eq": {"a": [1, "2.0"]}}, {"a": ["1", 2]}, True),
+        ({"eq": {"a": 1}}, {"a": "x"}, None),
+        ({"eq": {"a": 1}}, {"b": 1}, False),
+        ([1], [1, 2], False),
+        ({"gt": 5}, "007", None),
         (1, 1.0, True),
         (1, "one", None),
         (1, [1], None),
@@ -270,3 +285,37 @@ def test_text_that_only_looks_like_json_stays_text() -> None:
     assert opened('{"a": 1') == '{"a": 1'
     assert opened("[1]") == [1]
     assert opened("7") == "7"
+
+
+scalars = (
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st.sampled_from(["7", "7.0", "007"])
+)
+nested = st.recursive(
+    scalars | st.text("a01 .-", max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(nested, nested)
+@settings(deadline=None)
+def test_values_share_a_key_exactly_when_they_are_equal(left: object, right: object) -> None:
+    """Grouping and comparing know one equality."""
+    assert (key_text(left) == key_text(right)) is (equal(left, right) is True)
+    assert equal(left, right) is equal(right, left)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(120, "120.00"), (0.5, "0.50"), (10**30, "1" + "0" * 30), (0, "-0"), (1e22, 10**22)]
+)
+def test_a_number_and_its_numeral_are_one_key(one: object, other: object) -> None:
+    """Money as text and money as a number are the same money, however long."""
+    assert key_text(one) == key_text(other)
+    assert equal(one, other) is True
+
+
+def test_what_is_no_number_has_no_order_among_numbers() -> None:
+    """A float that is none compares with nothing."""
+    assert equal(float("inf"), 1) is None
+    assert key_text(float("inf")) == '"inf"'
+    assert key_text({2, 1}) == "[1,2]"

@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redfirst.evaluators import MISSING, CallStatus, Effect, Outcome, ToolCall, Trajectory, Verdict
+from redfirst.evaluators import (
+    MISSING,
+    CallStatus,
+    Completeness,
+    Coverage,
+    Effect,
+    Gap,
+    Outcome,
+    ToolCall,
+    Trajectory,
+    Verdict,
+)
 from redfirst.evaluators.check import check_from_spec, default_checks, judge
 from redfirst.evaluators.conditions import parse_condition
 from redfirst.evaluators.rules import load_rules
@@ -27,11 +38,17 @@ rules:
   - {id: never, kind: forbid, call: g}
   - {id: after, kind: forbid, call: {tool: w, where: {args.x: 1}}, after: g, same: [args.x]}
   - {id: few, kind: max_calls, call: [w, r], max: 1, same: [args.x]}
+  - {id: few-sent, kind: max_calls, call: {tool: w, status: [ok, denied], where: {result.x: 1}}, max: 1}
+  - {id: asked, kind: forbid, call: [g, r], after: w, attempts: true}
+  - {id: shown, kind: forbid, call: {tool: w, where: {result_of.g.x: 1}}, missing: failed}
 tasks:
   - id: t
     when: {request: {matches: please}}
     required_calls: [r, {tool: w, where: {args.x: 1}}, r]
     state: {required: [{path: a.b, equals: 1}], allowed: [{path: "a.*", mentioned: true}]}
+  - id: narrow
+    when: {request: {matches: b}}
+    state: {allowed: [{path: a}], collateral: fail}
 state: {allowed: [{path: b.**, to: [1, 2]}]}
 """,
     "laws.yaml",
@@ -134,6 +151,61 @@ def test_forgetting_never_turns_a_failure_into_a_pass(run: Trajectory) -> None:
 
     assert (Outcome.FAILED, Outcome.PASSED) not in turned
     assert (Outcome.PASSED, Outcome.FAILED) not in turned
+
+
+FACTS: dict[str, dict[str, Any]] = {
+    "arguments": {"arguments": None},
+    "result": {"result": MISSING},
+    "status": {"status": CallStatus.UNKNOWN},
+}
+OPEN = (Outcome.FAILED, Outcome.INCONCLUSIVE)
+
+
+def never_passes(before: Trajectory, after: Trajectory) -> None:
+    """What failed or was open in the one does not pass in the other."""
+    for seen, later in zip(judge(before, CHECKS), judge(after, CHECKS), strict=True):
+        assert seen.outcome not in OPEN or later.outcome is not Outcome.PASSED, (seen, later)
+
+
+@given(runs, st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_fact_that_is_deleted_heals_nothing(run: Trajectory, data: st.DataObject) -> None:
+    """No argument, result, status, request or report that is missing turns a failed or open verdict into a pass."""
+    never_passes(run, replace(run, request=None, history=None))
+    states = Coverage(missing=(Gap(fact="states", because="lost"),))
+    for place in range(len(run.states)):
+        rest = (*run.states[:place], *run.states[place + 1 :])
+        never_passes(run, replace(run, states=rest, coverage=states))
+    less = run
+    for _ in run.tool_calls:
+        place = data.draw(st.integers(0, len(run.tool_calls) - 1))
+        fact = FACTS[data.draw(st.sampled_from(sorted(FACTS)))]
+        made = list(less.tool_calls)
+        made[place] = replace(made[place], **fact)
+        less = replace(less, tool_calls=tuple(made))
+        never_passes(run, less)
+
+
+@given(runs, st.sampled_from(["incomplete", "tool_calls"]), st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_span_that_is_deleted_heals_nothing(run: Trajectory, how: str, data: st.DataObject) -> None:
+    """Calls whose spans are missing turn no failed or open verdict into a pass: nothing about calls passes then."""
+    kept = data.draw(st.lists(st.sampled_from(run.tool_calls), unique_by=id)) if run.tool_calls else []
+    gap = Coverage(missing=(Gap(fact="tool_calls", because="lost"),))
+    less = replace(
+        run,
+        tool_calls=tuple(one for one in run.tool_calls if one in kept),
+        completeness=Completeness.INCOMPLETE if how == "incomplete" else run.completeness,
+        coverage=gap if how == "tool_calls" else run.coverage,
+    )
+
+    never_passes(run, less)
+    for verdict in judge(less, CHECKS):
+        if verdict.check == "termination" or (
+            how == "tool_calls" and verdict.check.startswith(("state.", "recall:"))
+        ):
+            continue
+        assert verdict.outcome in OPEN, verdict
 
 
 @given(st.lists(calls, max_size=6), calls)

@@ -1,5 +1,7 @@
 """Required calls: all of them, each by a call of its own, and nothing missing that counts as made."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +74,61 @@ def test_what_was_not_recorded_is_no_miss() -> None:
     assert recall(a_run(call("verify", result={})), OK).outcome is Outcome.INCONCLUSIVE
     assert recall(a_run(call("a", status="unknown")), "a").outcome is Outcome.INCONCLUSIVE
     assert recall(a_run(complete=False), "a").outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"complete": False}, "the trace is incomplete"),
+        ({"missing": ["tool_calls"]}, "tool calls were not recorded (not recorded)"),
+    ],
+)
+def test_where_calls_may_be_missing_nothing_is_concluded(how: dict[str, Any], why: str) -> None:
+    """Neither that a call was not made, nor that the task was done, nor that the run is of another task."""
+    when = {"request": {"matches": "cancel"}}
+
+    for verdict in (recall(a_run(**how), "a"), recall(a_run(call("a"), **how), "a")):
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert why in verdict.because
+    assert recall(a_run(complete=False, request="refund"), "a", when=when).outcome is Outcome.INCONCLUSIVE
+    told = recall(a_run(missing=["tool_calls"], request="refund"), "a", when=when)
+    assert told.outcome is Outcome.NOT_APPLICABLE
+
+
+def test_a_call_without_a_name_may_be_the_missing_one() -> None:
+    """It cannot be told, unless every required call is there by its name."""
+    run = a_run(call("span"), call("a"), missing=["tool_calls[0].name"])
+
+    assert "the name of a call is missing" in recall(run, "a", "b").because
+    assert recall(run, "a").outcome is Outcome.PASSED
+
+
+def test_what_did_not_run_stands_in_messages_alone() -> None:
+    """A requirement about what was asked for needs what the model answered."""
+    run = a_run(missing=["model_calls[0].output"])
+
+    asked = recall(run, {"tool": "a", "status": "not_executed"})
+    assert "model_calls[0].output is missing" in asked.because
+    assert recall(run, "a").outcome is Outcome.FAILED
+
+
+def test_unknown_requirements_are_in_no_share() -> None:
+    """Of three, one was made, one was not, and one cannot be told: one of two."""
+    verdict = recall(a_run(call("a"), call("c", status="unknown")), "a", "b", "c")
+
+    assert (verdict.outcome, verdict.numerator, verdict.denominator) == (Outcome.FAILED, 1, 2)
+    assert verdict.because == "the required call of b was not made; 1 more could not be told"
+
+
+def test_what_is_certainly_met_is_not_accused() -> None:
+    """Two requirements and one call that certainly meets the second: the first is the one that lacks its call."""
+    one = {"tool": "a", "where": {"result.x": 1}}
+    verdict = recall(a_run(call("a")), one, "a")
+
+    assert [finding.because for finding in verdict.findings] == [
+        "the required call of a with result.x is 1 was not made (this call of a does not meet the conditions)"
+    ]
+    assert (verdict.numerator, verdict.denominator) == (1, 2)
 
 
 def test_a_task_speaks_of_its_own_runs() -> None:

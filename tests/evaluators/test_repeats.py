@@ -1,5 +1,6 @@
 """What counts as calling again for nothing, and what only looks like it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,6 +28,11 @@ def get(order: str = "A-1", **how: Any) -> ToolCall:
 def cancel(order: str = "A-1", **how: Any) -> ToolCall:
     """A declared write."""
     return call("cancel_order", order_id=order, **{"effect": "write", **how})
+
+
+def control(**how: Any) -> ToolCall:
+    """A declared control call."""
+    return call("go_on", effect="control", **how)
 
 
 def plain(tool: str, result: object = "same", **how: Any) -> ToolCall:
@@ -104,6 +110,25 @@ def plain(tool: str, result: object = "same", **how: Any) -> ToolCall:
         ),
         pytest.param([plain("f", 1), plain("g"), plain("f", 1)], 1, id="undeclared between, answer the same"),
         pytest.param([plain("f", 1), plain("g"), plain("f", 2)], 0, id="undeclared between, answer changed"),
+        pytest.param([get(), control(), get(result=2)], 0, id="control between, answer changed"),
+        pytest.param([get(), control(), get()], 1, id="control between, answer the same"),
+        pytest.param([get(), get(result=2), control()], 1, id="control afterwards excuses nothing"),
+        pytest.param([get(turn=0), control(turn=0), get(turn=1, result=2)], 0, id="control beside the first"),
+        pytest.param([get(), control(status="tool_error"), get(result=2)], 1, id="a control that failed"),
+        pytest.param(
+            [control(status="infra_error"), control()], 0, id="control retried after infrastructure"
+        ),
+        pytest.param(
+            [plain("f", status="infra_error"), plain("f")], 0, id="undeclared, retried after infrastructure"
+        ),
+        pytest.param(
+            [plain("f", status="infra_error", idempotent=False), plain("f", idempotent=False)],
+            1,
+            id="declared not idempotent, tried again after infrastructure",
+        ),
+        pytest.param(
+            [get(status="infra_error", turn=0), get(turn=0)], 0, id="a retry by the tool's own code in a turn"
+        ),
         pytest.param(
             [plain("f", status="unknown"), plain("g"), plain("f", status="unknown")],
             1,
@@ -242,6 +267,141 @@ def test_calls_without_arguments_cannot_be_compared() -> None:
     assert repeats(a_run(unread, get(), get())).outcome is Outcome.FAILED
 
 
+def test_a_write_tried_again_says_why_it_counts() -> None:
+    """Neither idempotent nor under one key: the first may have taken effect."""
+    verdict = repeats(a_run(cancel(status="infra_error"), cancel()))
+
+    assert verdict.because == (
+        'cancel_order {"order_id":"A-1"} was written again after a failure whose effect is unknown'
+    )
+    assert "was written again" in repeats(a_run(cancel(), cancel())).because
+    undeclared = [plain("f", status="infra_error", idempotent=False), plain("f", idempotent=False)]
+    assert "was called again after a failure whose effect is unknown" in repeats(a_run(*undeclared)).because
+
+
+OPEN = MISSING
+ASKED = {"status": "unknown", "result": MISSING}
+
+
+@pytest.mark.parametrize(
+    ("calls", "why"),
+    [
+        pytest.param([get(), control(), get(result=OPEN)], "what changed", id="control, an answer unread"),
+        pytest.param(
+            [get(result=OPEN), plain("f"), get()], "what changed", id="undeclared, an answer unread"
+        ),
+        pytest.param(
+            [get(), cancel(status="unknown"), get()], "what changed", id="the write between may have failed"
+        ),
+        pytest.param(
+            [get(), control(status="unknown"), get(result=2)], "what changed", id="so may the control"
+        ),
+        pytest.param([get(**ASKED), get()], "whether it ran", id="the first may not have run, or failed"),
+        pytest.param([cancel(**ASKED), cancel()], "whether it ran", id="nor the write before"),
+        pytest.param(
+            [get(status="unknown"), cancel(), get(status="tool_error"), get()],
+            "how the try before",
+            id="one try or two",
+        ),
+        pytest.param(
+            [search(0, ["page"] * 20), search(1, OPEN), search(2, ["page"] * 20)],
+            "not every answer",
+            id="standing still, perhaps",
+        ),
+        pytest.param(
+            [search(0, ["a"] * 20), search(1, OPEN), search(2, ["b"] * 20), search(3, ["b"] * 20)],
+            "not every answer",
+            id="standing still from the unread one on, perhaps",
+        ),
+        pytest.param(
+            [search(0, [], effect=None), search(1, OPEN, effect=None), search(2, [], effect=None)],
+            "not every answer",
+            id="nothing found, perhaps",
+        ),
+        pytest.param(
+            [
+                one
+                for n, answer in enumerate([1, OPEN, 1])
+                for one in (get("A", agent=f"{n}"), get("B", agent=f"{n}", result=answer))
+            ],
+            "not every answer",
+            id="going round, perhaps",
+        ),
+        pytest.param(
+            [get(at=(0, 0), turn=None), cancel(at=(0, 0), turn=None), get(at=(0, 0), turn=None)],
+            "what changed",
+            id="in no known order",
+        ),
+        pytest.param(
+            [get(at=(0, 0), turn=None), get(at=(0, 0), turn=None), cancel(at=(0, 0), turn=None)],
+            "what changed",
+            id="in whatever order they are listed, too",
+        ),
+    ],
+)
+def test_what_hangs_on_something_unread_is_open(calls: list[ToolCall], why: str) -> None:
+    """Neither a repeat nor none."""
+    verdict = repeats(a_run(*calls))
+
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert why in verdict.because
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        pytest.param([search(0, ["a"]), search(1, OPEN), search(2, ["a"])], id="short answers are chance"),
+        pytest.param([search(0, 1), search(1, OPEN), search(2, 2), search(3, 3)], id="answers that changed"),
+        pytest.param([plain("f", ["x"], q=1), plain("f", OPEN, q=2), plain("f", OPEN, q=3)], id="not empty"),
+        pytest.param([get("A"), get("B", result=OPEN)], id="two calls"),
+    ],
+)
+def test_an_unread_answer_that_decides_nothing_harms_nothing(calls: list[ToolCall]) -> None:
+    """Whatever was answered, none of these is a repeat."""
+    assert repeats(a_run(*calls)).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("again", [get, cancel])
+def test_what_a_cap_cut_off_may_not_have_run(again: Any) -> None:
+    """An unanswered call of the last turn is a repeat by being asked for, but not where a cap cut that turn off."""
+    calls = [again(), again(**ASKED)]
+
+    assert repeats(a_run(*calls)).outcome is Outcome.FAILED
+    capped = repeats(a_run(*calls, stop="step_cap"))
+    assert (capped.outcome, "whether it ran" in capped.because) == (Outcome.INCONCLUSIVE, True)
+    assert repeats(a_run(again(), again(), call("f"), stop="step_cap")).outcome is Outcome.FAILED
+
+
+def test_open_calls_are_in_no_share() -> None:
+    """One repeat of two calls that could be judged, and one that could not."""
+    verdict = repeats(a_run(get(), get(), get(**ASKED), stop="step_cap"))
+
+    assert (verdict.outcome, verdict.numerator, verdict.denominator) == (Outcome.FAILED, 1, 2)
+    assert verdict.because.endswith("; 1 more could not be told")
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [({"complete": False}, "incomplete"), ({"missing": ["tool_calls"]}, "tool calls were not recorded")],
+)
+@pytest.mark.parametrize("check", [repeats, tool_errors], ids=["repeats", "tool_errors"])
+def test_what_is_not_there_is_no_evidence(check: Any, how: dict[str, Any], why: str) -> None:
+    """Calls that may be missing pass nothing and leave nothing without object; a failure that was seen stays."""
+    for calls in ([], [get()]):
+        verdict = check(a_run(*calls, **how))
+        assert (verdict.outcome, why in verdict.because) == (Outcome.INCONCLUSIVE, True)
+    assert check(a_run(*[get(status="tool_error")] * 3, **how)).outcome is Outcome.FAILED
+
+
+def test_a_call_without_a_name_may_repeat_another() -> None:
+    """Two calls of which one has no name cannot be compared; a single one can repeat nothing."""
+    nameless = {"missing": ["tool_calls[0].name"]}
+
+    assert "name of a call" in repeats(a_run(get(), plain("span"), **nameless)).because
+    assert repeats(a_run(get(), **nameless)).outcome is Outcome.PASSED
+    assert errors(get(), **nameless).outcome is Outcome.PASSED
+
+
 @pytest.mark.parametrize(
     ("stop", "outcome"),
     [
@@ -267,6 +427,26 @@ def test_how_a_run_may_end(stop: str, outcome: Outcome) -> None:
     assert [finding.subject for finding in verdict.findings] == ([stop] if outcome is Outcome.FAILED else [])
 
 
+@pytest.mark.parametrize(
+    ("stop", "at_root", "elsewhere"),
+    [
+        ("completed", Outcome.PASSED, Outcome.INCONCLUSIVE),
+        ("step_cap", Outcome.FAILED, Outcome.INCONCLUSIVE),
+        ("error", Outcome.FAILED, Outcome.INCONCLUSIVE),
+        ("refused", Outcome.PASSED, Outcome.INCONCLUSIVE),
+        ("handoff", Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE),
+        ("abandoned", Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE),
+        ("unknown", Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_only_the_root_ends_an_incomplete_run(stop: str, at_root: Outcome, elsewhere: Outcome) -> None:
+    """What another span says of the end, and what did not follow, may be undone by a missing span."""
+    run = a_run(stop=stop, complete=False)
+    inner = replace(run, termination=replace(run.termination, span_id="0000000000000001"))
+
+    assert (termination(run).outcome, termination(inner).outcome) == (at_root, elsewhere)
+
+
 def test_a_cap_is_named() -> None:
     """The sentence says which cap, and the evidence where the run ended."""
     verdict = termination(a_run(stop="step_cap", cap=12))
@@ -275,9 +455,9 @@ def test_a_cap_is_named() -> None:
     assert verdict.evidence[0].span_id == ROOT
 
 
-def errors(*calls: ToolCall) -> Verdict:
+def errors(*calls: ToolCall, **run: Any) -> Verdict:
     """The verdict on errors of these calls."""
-    return tool_errors(a_run(*calls))
+    return tool_errors(a_run(*calls, **run))
 
 
 def test_errors_are_counted_over_calls_that_ran() -> None:
@@ -299,5 +479,7 @@ def test_no_error_is_a_pass_only_when_each_end_is_known() -> None:
     """Ok everywhere passes, unknown anywhere does not, no call is nothing to judge."""
     assert errors(call("f")).outcome is Outcome.PASSED
     assert errors(call("f"), call("g", status="unknown")).outcome is Outcome.INCONCLUSIVE
-    assert errors(call("f", status="tool_error"), call("g", status="unknown")).numerator == 0
+    part = errors(call("f", status="tool_error"), call("g", status="unknown"), call("h"))
+    assert (part.numerator, part.denominator) == (1, 2)
+    assert part.because == "1 of 2 call(s) ended in an error: f; 1 more could not be told"
     assert errors().outcome is Outcome.NOT_APPLICABLE

@@ -29,9 +29,11 @@ ONE = {"kind": "max_calls", "id": "one", "call": "refund", "max": 1, "same": ["a
 QUIET = {"kind": "forbid", "id": "quiet", "call": ["refund", "cancel_order"], "after": "escalate"}
 
 
-def verdict_of(spec: dict[str, Any], *calls: ToolCall, complete: bool = True, **more: Any) -> Verdict:
+def verdict_of(
+    spec: dict[str, Any], *calls: ToolCall, run: dict[str, Any] | None = None, **more: Any
+) -> Verdict:
     """The verdict of one rule on these calls."""
-    return judge(a_run(*calls, complete=complete), [check_from_spec({**spec, **more})])[0]
+    return judge(a_run(*calls, **(run or {})), [check_from_spec({**spec, **more})])[0]
 
 
 def order(customer: object = "C-77", **how: Any) -> ToolCall:
@@ -192,9 +194,125 @@ def test_once_leaves_open_what_was_not_recorded() -> None:
 
 def test_an_incomplete_trace_proves_no_absence() -> None:
     """The approval may be among the spans that are missing."""
-    verdict = verdict_of(APPROVE, refund(), complete=False)
+    verdict = verdict_of(APPROVE, refund(), run={"complete": False})
 
     assert (verdict.outcome, "incomplete" in verdict.because) == (Outcome.INCONCLUSIVE, True)
+
+
+LACKS = pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"complete": False}, "the trace is incomplete"),
+        ({"missing": ["tool_calls"]}, "tool calls were not recorded (not recorded)"),
+        ({"missing": ["tool_calls[0].name"]}, "the name of a call is missing (not recorded)"),
+    ],
+    ids=["incomplete", "no calls", "a nameless call"],
+)
+
+
+@LACKS
+@pytest.mark.parametrize(
+    ("spec", "calls"),
+    [
+        (APPROVE, []),
+        (APPROVE, [approve(), refund()]),
+        (APPROVE, [refund()]),
+        (QUIET, []),
+        (QUIET, [refund()]),
+        (ONE, []),
+        (ONE, [refund()]),
+        ({"kind": "forbid", "id": "never", "call": "x"}, [refund()]),
+        ({"kind": "forbid", "id": "never", "call": "x"}, []),
+        (VERIFY, [order(), verify("C-1"), cancel()]),
+    ],
+    ids=lambda value: value["id"] if isinstance(value, dict) else f"{len(value)} calls",
+)
+@pytest.mark.parametrize("missing", [None, "failed", "ignore"])
+def test_nothing_is_concluded_from_calls_that_are_not_there(
+    spec: dict[str, Any], calls: list[ToolCall], how: dict[str, Any], why: str, missing: str | None
+) -> None:
+    """Where calls may be missing no rule passes, is without object, or accuses by an absence, whatever it says."""
+    verdict = verdict_of({**spec, "missing": missing}, *calls, run=how)
+
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert why in verdict.because
+
+
+@LACKS
+@pytest.mark.parametrize(
+    ("spec", "calls"),
+    [
+        (ONE, [refund(), refund(1)]),
+        (QUIET, [call("escalate"), refund()]),
+        ({"kind": "forbid", "id": "never", "call": "refund"}, [refund()]),
+    ],
+    ids=["max_calls", "forbid after", "forbid"],
+)
+def test_a_violation_that_was_seen_stays_one(
+    spec: dict[str, Any], calls: list[ToolCall], how: dict[str, Any], why: str
+) -> None:
+    """More calls could not undo it; those that look right are not counted as right."""
+    verdict = verdict_of(spec, *calls, refund(order_id="A-8"), run=how)
+
+    assert why
+    assert verdict.outcome is Outcome.FAILED
+    assert verdict.numerator == 0
+
+
+@LACKS
+def test_the_latest_answer_may_be_missing(how: dict[str, Any], why: str) -> None:
+    """A value that is joined through an earlier result is unknown where a later result may be missing."""
+    run = a_run(order("C-77"), cancel(), **how)
+
+    assert look("result_of.get_order.customer_id", run.tool_calls[1], run, "decided") is MISSING, why
+
+
+def test_what_was_only_asked_for_stands_in_the_outputs_of_the_model() -> None:
+    """A rule about calls that did not run is open where an output is missing; others are not concerned."""
+    unread = {"missing": ["model_calls[1].output"]}
+    never = {"kind": "forbid", "id": "never", "call": "x"}
+
+    assert verdict_of(never, refund(), run=unread).outcome is Outcome.PASSED
+    asked = verdict_of(never, refund(), run=unread, attempts=True)
+    assert (asked.outcome, "model_calls[1].output is missing" in asked.because) == (
+        Outcome.INCONCLUSIVE,
+        True,
+    )
+    assert verdict_of(APPROVE, refund(), run=unread, attempts=True).outcome is Outcome.FAILED
+
+
+def test_unknown_calls_are_in_no_share() -> None:
+    """One in order, one violation and one that cannot be told: one of two."""
+    calls = [approve(), refund(), refund(order_id="A-8"), call("refund", order_id="A-9")]
+    verdict = verdict_of(APPROVE, *calls)
+
+    assert (verdict.numerator, verdict.denominator) == (1, 2)
+    assert verdict.because.endswith("; 1 more could not be told")
+    ignored = verdict_of(APPROVE, approve(), refund(), calls[3], missing="ignore")
+    assert (ignored.outcome, ignored.denominator) == (Outcome.PASSED, 1)
+    assert ignored.because == "1 call(s) of refund, each after approve; 1 more could not be told"
+    accused = verdict_of(APPROVE, *calls, missing="failed")
+    assert (accused.numerator, accused.denominator, "could not" in accused.because) == (1, 3, False)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "outcome"),
+    [
+        (120, "120.00", Outcome.PASSED),
+        ("7", 7.0, Outcome.PASSED),
+        ("1.50", "1.5", Outcome.PASSED),
+        (7, 8, Outcome.FAILED),
+        ("007", "7", Outcome.FAILED),
+        ("007", 7, Outcome.INCONCLUSIVE),
+        (True, 1, Outcome.INCONCLUSIVE),
+        ("A", 7, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_same_is_the_equality_of_conditions(left: object, right: object, outcome: Outcome) -> None:
+    """A number equals text that spells it; between other types nothing is concluded."""
+    spec = {**APPROVE, "call": "refund"}
+
+    assert verdict_of(spec, approve(left), refund(order_id=right)).outcome is outcome  # type: ignore[arg-type]
 
 
 def test_attempts_count_what_did_not_run() -> None:
@@ -311,6 +429,46 @@ def test_one_refund_for_each_order(calls: list[ToolCall], outcome: Outcome) -> N
     assert verdict_of(ONE, *calls).outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("status", "calls", "count"),
+    [
+        (["infra_error"], [refund(status="infra_error", idempotent=True), refund(idempotent=True)], 1),
+        (["ok"], [refund(status="infra_error", idempotent=True), refund(idempotent=True)], 1),
+        (["tool_error"], [refund(status="infra_error", idempotent=True), refund(idempotent=True)], 0),
+        (["denied"], [refund(status="denied"), refund(status="denied"), refund()], 2),
+        (["not_executed", "ok"], [refund(status="not_executed"), refund(5)], 2),
+        (["denied"], [refund(status="not_executed"), refund()], 0),
+    ],
+)
+def test_any_attempt_of_a_call_counts(status: list[str], calls: list[ToolCall], count: int) -> None:
+    """A logical call is such a call when one of its attempts is; what did not run counts where it is named."""
+    spec = {**ONE, "call": {"tool": "refund", "status": status}}
+
+    assert verdict_of(spec, *calls, max=0).outcome is (Outcome.FAILED if count else Outcome.NOT_APPLICABLE)
+    if count:
+        assert verdict_of(spec, *calls, max=count).outcome is Outcome.PASSED
+        assert f"called {count} times" in verdict_of(spec, *calls, max=count - 1).because
+
+
+def test_the_answer_of_any_attempt_is_asked() -> None:
+    """The first attempt was lost, the second answered what the rule speaks of."""
+    spec = {**ONE, "call": {"tool": "refund", "where": {"result.paid": True}}}
+    lost = refund(status="infra_error", idempotent=True, result={"paid": None})
+
+    assert verdict_of(spec, lost, refund(idempotent=True, result={"paid": True}), max=0).outcome is (
+        Outcome.FAILED
+    )
+
+
+def test_a_number_and_its_numeral_are_one_key() -> None:
+    """120 and "120.00" are one value, "007" is text; booleans are no numbers."""
+    spec = {**ONE, "same": ["args.amount"]}
+
+    assert verdict_of(spec, refund(120), refund("120.00", "A-8")).outcome is Outcome.FAILED
+    for other in ("007", True, "7x"):
+        assert verdict_of(spec, refund(7 if other != True else 1), refund(other)).outcome is Outcome.PASSED  # noqa: E712
+
+
 def test_the_call_over_the_limit_completes_the_violation() -> None:
     """Not the first call is the evidence but the first that was too much."""
     verdict = verdict_of(ONE, refund(), refund(1), refund(2))
@@ -394,7 +552,6 @@ tasks:
     state:
       required: [{path: orders.A-1.status, equals: cancelled}]
       allowed: [{path: "orders.*.status", mentioned: true}]
-      collateral: fail
   - id: ask
     when: {request: {matches: "(?i)where"}}
     severity: note
@@ -456,29 +613,66 @@ TASK = "schema: redfirst.rules/1\ntasks:\n  - id: a\n    when: {agent: x}\n"
         (RULE.replace("forbid", "forbit"), 4, "unknown kind forbit; did you mean forbid?"),
         (RULE.replace("    kind: forbid\n", ""), 3, "kind is missing"),
         (RULE.replace("    call: x\n", ""), 3, "call is missing"),
-        (RULE + "    severity: high\n", 6, "severity: input should be"),
-        ("schema: redfirst.rules/1\nrules: [5]\n", 2, "5"),
-        ("schema: redfirst.rules/1\nstate: 5\n", 2, "state: input should be"),
-        (RULE + "    attempts: 1\n", 6, "attempts: input should be a valid boolean, found 1"),
+        (
+            RULE + "    severity: high\n",
+            6,
+            "severity: expected info, note, flag or page, as in severity: page; found 'high'",
+        ),
+        ("schema: redfirst.rules/1\nrules: [5]\n", 2, "rules: expected a list of rules, as in rules: [{id:"),
+        ("schema: redfirst.rules/1\nrules:\n", 2, "rules: expected a list of rules"),
+        ("schema: redfirst.rules/1\nrules:\n", 2, "; found nothing"),
+        ("schema: redfirst.rules/1\nrules: {}\n", 2, "; found {}"),
+        ("schema: redfirst.rules/1\ntasks: all of them\n", 2, "tasks: expected a list of tasks"),
+        ("schema: redfirst.rules/1\nstate:\n", 2, "state: expected a mapping"),
+        ("schema: 5\n", 1, "as in schema: redfirst.rules/1; found 5"),
+        (RULE.replace("id: a", "id: two words"), 3, "id: expected up to 100 letters, digits, _ . and -"),
+        (RULE.replace("id: a", "id: two words"), 3, "as in id: verify-before-cancel; found 'two words'"),
+        (RULE.replace("id: a", "id:"), 3, "; found nothing"),
+        (RULE.replace("kind: forbid", "kind:"), 4, "kind: expected require_before, forbid or max_calls"),
+        (RULE.replace("call: x", "call: 5"), 5, "call: expected a tool, a list of tools, or a mapping"),
+        (RULE.replace("call: x", "call: {tool: x, where: [a]}"), 5, "expected conditions by path, as in"),
+        (RULE.replace("call: x", "call: {tool: x, status: done}"), 5, "as in status: [ok, tool_error]"),
+        (RULE + "    after:\n", 6, "after: expected a tool"),
+        (RULE + "    same: args.x\n", 6, "same: expected a list of paths"),
+        (RULE.replace("call: x", f"call: [{'x' * 99}, '']"), 5, "tool: expected the name of a tool"),
+        (RULE.replace("call: x", f"call: {{tool: {{{'x' * 99}: 1}}}}"), 5, "xxx…"),
+        (TASK + "    state: []\n", 5, "state: expected a mapping"),
+        (TASK + "    state: {collateral: }\n", 5, "collateral: expected fail or ignore"),
+        (TASK + "    required_calls:\n", 5, "required_calls: expected a list of at least one call"),
+        (TASK.replace("{agent: x}", "cancel"), 4, "when: expected conditions on the request or the agent"),
+        (
+            "schema: redfirst.rules/1\nstate: 5\n",
+            2,
+            "state: expected a mapping, as in state: {allowed: [{path: log.**}]}; found 5",
+        ),
+        (RULE + "    attempts: 1\n", 6, "attempts: expected true or false, as in attempts: true; found 1"),
         (RULE + "  - id: a\n    kind: forbid\n    call: y\n", 6, "the id 'a' stands on line 3 already"),
         (RULE.replace("id: a", "id: repeats"), 3, "taken by a check of redfirst"),
         (RULE.replace("id: a", "id: 'recall:a'"), 3, "taken by a check of redfirst"),
         (RULE + "    after: {tool: y, where: {arg.x: 1}}\n", 6, "does not begin with"),
         (RULE + "    after: {tool: y, where: {args.x: {gtt: 1}}}\n", 6, "unknown operator 'gtt'"),
-        (RULE + "    after: {tool: []}\n", 6, "tool: list should have at least 1 item"),
-        (RULE + "    same: [[args.x]]\n", 6, "at least 2 items"),
+        (RULE + "    after: {tool: []}\n", 6, "tool: expected the name of a tool or a list of names"),
+        (RULE + "    same: [[args.x]]\n", 6, "same: expected a list of paths, or of pairs of paths"),
         (RULE + "    same: [x]\n", 6, "does not begin with"),
-        (RULE + "    same: [[1, 2]]\n", 6, "valid string"),
+        (RULE + "    same: [[1, 2]]\n", 6, "as in same: [args.order_id]; found 1"),
         (TASK.replace("{agent: x}", "{}"), 4, "when is empty"),
         (TASK.replace("x}", "{matches: '('}}"), 4, "no regular expression"),
         (TASK + "  - id: a\n    when: {agent: y}\n", 5, "already"),
-        (TASK + "    required_calls: []\n", 5, "at least 1 item"),
+        (TASK + "    required_calls: []\n", 5, "required_calls: expected a list of at least one call"),
         (TASK + "    state: {required: [{path: a}]}\n", 5, "either equals (a value) or must"),
         (TASK + "    state: {required: [{path: 'a.*', equals: 1}]}\n", 5, "one place"),
-        (TASK + "    state: {required: [{path: 1, equals: 1}]}\n", 5, "valid string"),
+        (
+            TASK + "    state: {required: [{path: 1, equals: 1}]}\n",
+            5,
+            "path: expected keys joined by dots, as in path: orders.A-1.status; found 1",
+        ),
         (TASK + "    state: {allowed: [{path: a, mentioned: true}]}\n", 5, "the path has none"),
         (TASK + "    state: {allowed: [{path: a, to: null}]}\n", 5, "write [null]"),
-        (TASK + "    state: {allowed: [{path: 1}]}\n", 5, "valid string"),
+        (
+            TASK + "    state: {allowed: [{path: 1}]}\n",
+            5,
+            "path: expected keys joined by dots, as in path: orders.A-1.status; found 1",
+        ),
         (TASK + "    state: {allowed: [{path: a.**.b}]}\n", 5, "can only come last"),
         (TASK + "    state: {allowed: [], collateral: warn}\n", 5, "collateral"),
         (TASK + "state: {required: []}\n", 5, "unknown key required; known: allowed, collateral"),
@@ -492,6 +686,23 @@ def test_a_mistake_is_named_with_its_place(text: str, line: int, what: str) -> N
     assert str(caught.value).startswith(f"rules.yaml:{line}: ")
     assert what in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_every_key_can_be_complained_about() -> None:
+    """Whatever stands wrongly at a key, the message has words and an example for it; pydantic's never show."""
+    from redfirst.evaluators.declared import _declarations
+    from redfirst.evaluators.rule_kinds.wording import EXPECTED
+    from redfirst.evaluators.rule_shapes import RulesFile
+
+    keys = {
+        key
+        for schema in (RulesFile.model_json_schema(), _declarations().json_schema())
+        for shape in (schema, *schema["$defs"].values())
+        for key in shape.get("properties", {})
+    }
+
+    assert keys - set(EXPECTED) == {"equals", "must", "to"}
+    assert all(f"{key}: " in EXPECTED[key] for key in EXPECTED)
 
 
 def test_subjects_are_short_and_plain() -> None:
