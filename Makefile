@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-BIN := $(VENV)/bin
+BIN := $(abspath $(VENV))/bin
 ROOMS := evaluators instrumentation replay collector_processor
 
 .PHONY: demo test lint typecheck contracts coverage wheel clean
@@ -20,7 +20,7 @@ lint: $(VENV)/.installed ## style, types, import contracts
 
 typecheck: $(VENV)/.installed .rooms
 	MYPYPATH=.rooms $(BIN)/mypy --explicit-package-bases --namespace-packages $(foreach room,$(ROOMS),-p redfirst.$(room))
-	cd examples && MYPYPATH=../.rooms ../$(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p bookshop
+	cd examples && MYPYPATH=../.rooms $(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p bookshop
 
 contracts: $(VENV)/.installed
 	$(BIN)/lint-imports

@@ -30,7 +30,8 @@ from redfirst.evaluators.rules import load_rules
 from redfirst.instrumentation import configure
 from redfirst.replay.freezing import RecordedRun, freeze
 from redfirst.replay.project import load_project
-from redfirst.replay.proof import Level, prove
+from redfirst.replay.proof import prove
+from redfirst.replay.report import Level
 
 FIXED = "bookshop.agent:make"
 IN_CODE = frozenset({"dropped_guard", "retried_refund", "early_cap"})

@@ -29,9 +29,9 @@ from urllib.parse import urlsplit
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from redfirst.collector_processor.otlp_slices import Slice, joined
-from redfirst.collector_processor.sqlite_reading import SqliteReader
-from redfirst.collector_processor.store import Query, RunState
+from redfirst.collector_processor.scoring.slices import Slice, joined
+from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
+from redfirst.collector_processor.storing.store import Query, RunState
 
 SPANS = 20
 SETTLE = 0.5

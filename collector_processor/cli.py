@@ -29,32 +29,44 @@ class Verb:
 VERBS: tuple[Verb, ...] = (
     Verb(
         "init",
-        "redfirst.collector_processor.init",
+        "redfirst.collector_processor.commands.init",
         "write a configuration and draft rules from the tools seen",
     ),
-    Verb("serve", "redfirst.collector_processor.serve", "receive spans and judge every run as it ends"),
     Verb(
-        "score", "redfirst.collector_processor.score", "judge the runs in OTLP files and print their verdicts"
+        "serve", "redfirst.collector_processor.commands.serve", "receive spans and judge every run as it ends"
+    ),
+    Verb(
+        "score",
+        "redfirst.collector_processor.commands.score",
+        "judge the runs in OTLP files and print their verdicts",
     ),
     Verb(
         "demo",
-        "redfirst.collector_processor.demo",
+        "redfirst.collector_processor.commands.demo",
         "watch a day of failures become tests, with nothing to set up",
     ),
     Verb(
-        "doctor", "redfirst.collector_processor.doctor", "what here would keep checks from seeing or failing"
+        "doctor",
+        "redfirst.collector_processor.commands.doctor",
+        "what here would keep checks from seeing or failing",
     ),
-    Verb("show", "redfirst.collector_processor.show", "one run as a timeline: what it did, and what failed"),
-    Verb("traces", "redfirst.collector_processor.traces", "list the runs in the store"),
-    Verb("label", "redfirst.collector_processor.label", "say whether a flag was right"),
-    Verb("delete", "redfirst.collector_processor.delete", "erase a run from the store"),
-    Verb("freeze", "redfirst.collector_processor.freeze", "turn a flagged run into a scenario draft"),
+    Verb(
+        "show",
+        "redfirst.collector_processor.commands.show",
+        "one run as a timeline: what it did, and what failed",
+    ),
+    Verb("traces", "redfirst.collector_processor.commands.traces", "list the runs in the store"),
+    Verb("label", "redfirst.collector_processor.commands.label", "say whether a flag was right"),
+    Verb("delete", "redfirst.collector_processor.commands.delete", "erase a run from the store"),
+    Verb(
+        "freeze", "redfirst.collector_processor.commands.freeze", "turn a flagged run into a scenario draft"
+    ),
     Verb(
         "prove",
-        "redfirst.collector_processor.prove",
+        "redfirst.collector_processor.commands.prove",
         "execute the agent and see it fail for production's reason",
     ),
-    Verb("run", "redfirst.collector_processor.run", "run scenarios against the agent as it is now"),
+    Verb("run", "redfirst.collector_processor.commands.run", "run scenarios against the agent as it is now"),
 )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from redfirst.collector_processor.journal_reading import JournalCursor
+from redfirst.collector_processor.journal.reading import JournalCursor
 from redfirst.collector_processor.metrics import Metrics
-from redfirst.collector_processor.span_source import SpanSource
-from redfirst.collector_processor.store import Store, StoreReader
+from redfirst.collector_processor.scoring.span_source import SpanSource
+from redfirst.collector_processor.storing.store import Store, StoreReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

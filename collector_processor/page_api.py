@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 
 from redfirst.collector_processor.metrics import Metrics
-from redfirst.collector_processor.run_rows import row
-from redfirst.collector_processor.store import Label, Query, RunState, Store, StoredRun, StoreReader
+from redfirst.collector_processor.storing.rows import row
+from redfirst.collector_processor.storing.store import Label, Query, RunState, Store, StoredRun, StoreReader
 
 Json = Any
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

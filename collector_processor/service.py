@@ -13,23 +13,23 @@ from typing import Any
 
 import uvicorn
 
-from redfirst.collector_processor.accepting import Acceptor
-from redfirst.collector_processor.assembly import AssemblyLimits
 from redfirst.collector_processor.companions import Companion, Parts
 from redfirst.collector_processor.home import Home, HomeLock
-from redfirst.collector_processor.journal import Journal
+from redfirst.collector_processor.journal.retention import Retention, RetentionLimits
+from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.page_api import PageApi
-from redfirst.collector_processor.pipeline import Pipeline
-from redfirst.collector_processor.ports import listen, refuse_taken
-from redfirst.collector_processor.receiver_grpc import GrpcReceiver
-from redfirst.collector_processor.receiver_http import HttpReceiver
-from redfirst.collector_processor.retention import Retention, RetentionLimits
-from redfirst.collector_processor.scoring import ScorerProcess
-from redfirst.collector_processor.span_source import SpanSource
-from redfirst.collector_processor.sqlite_reading import SqliteReader
-from redfirst.collector_processor.sqlite_store import SqliteStore
-from redfirst.replay.project import ServeSettings
+from redfirst.collector_processor.receiving.accepting import Acceptor
+from redfirst.collector_processor.receiving.over_grpc import GrpcReceiver
+from redfirst.collector_processor.receiving.over_http import HttpReceiver
+from redfirst.collector_processor.receiving.ports import listen, refuse_taken
+from redfirst.collector_processor.scoring.assembly import AssemblyLimits
+from redfirst.collector_processor.scoring.pipeline import Pipeline
+from redfirst.collector_processor.scoring.process import ScorerProcess
+from redfirst.collector_processor.scoring.span_source import SpanSource
+from redfirst.collector_processor.settings import ServeSettings
+from redfirst.collector_processor.storing.sqlite import SqliteStore
+from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 
 _GRACE = 5.0
 _DRAIN = 60.0
@@ -102,7 +102,14 @@ class Service:
 
     def unhealthy(self) -> str | None:
         """Why the service is broken beyond what time mends; None when it is not."""
-        return None if self.pipeline.alive or self._stopping else "the pipeline has ended"
+        if self._stopping:
+            return None
+        alive = {
+            "the pipeline": self.pipeline.alive,
+            "the journal's writer": self.journal.alive,
+            "the scorer's supervisor": self._scorer is None or self._scorer.alive,
+        }
+        return next((f"{part} has ended" for part, lives in alive.items() if not lives), None)
 
     def unready(self) -> str | None:
         """Why requests would not be served well now; None when they would."""

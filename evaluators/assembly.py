@@ -11,6 +11,7 @@ from redfirst.evaluators.dialects.messages import last_text
 from redfirst.evaluators.ending import Course, answer_of, root_agent, termination_of
 from redfirst.evaluators.handoffs import Names, agent_name, answer_in, gives_answer, handoffs_of
 from redfirst.evaluators.joining import Asked, Joined, join
+from redfirst.evaluators.later import as_held
 from redfirst.evaluators.recovery import completed
 from redfirst.evaluators.structure import Node, Tree, model_nodes, tool_nodes
 from redfirst.evaluators.trajectory import (
@@ -69,6 +70,7 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
     request = (root.facts.request if root else None) or last_text(
         first.input_messages if first else None, "user"
     )
+    all_nodes = list(tree.nodes.values())
     missing = [
         *_missing(models, recorded=recorded, calls=bool(executed), request=request),
         *token_gaps,
@@ -78,8 +80,8 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
             else []
         ),
         *calls.missing,
+        *dict.fromkeys(gap for node in all_nodes for gap in node.facts.gaps),
     ]
-    all_nodes = list(tree.nodes.values())
     tops = tree.tops()
     return Trajectory(
         run_id=run_id,
@@ -152,12 +154,12 @@ def _model_call(tree: Tree, node: Node, index: int) -> ModelCall:
         start_ns=node.span.start_ns,
         end_ns=node.span.end_ns,
         agent=agent_name(tree, node),
-        input_messages=facts.input,
+        input_messages=as_held(facts, "input"),
         output=facts.output,
         finish_reason=facts.finish,
         tokens=facts.tokens,
-        tools=facts.tools,
-        raw_output=facts.raw_output,
+        tools=as_held(facts, "tools"),
+        raw_output=as_held(facts, "raw_output"),
         error=facts.error,
         failed=facts.failed,
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from redfirst.evaluators.dialects.facts import Kind
-from redfirst.evaluators.dialects.values import container, error_in_result
+from redfirst.evaluators.dialects.values import error_in_result, outcome_of
 from redfirst.evaluators.ending import is_infrastructure
 from redfirst.evaluators.handoffs import agent_name
 from redfirst.evaluators.joining import Asked, Joined
@@ -47,17 +47,23 @@ class Answers:
     """What each requested call was answered with, by the messages that later turns were given."""
 
     def __init__(self, models: Sequence[ModelCall]) -> None:
-        self._by_turn = [
-            {m.tool_call_id: m for m in model.input_messages or () if m.role == "tool" and m.tool_call_id}
-            for model in models
-        ]
+        self._models = models
+        self._by_turn: dict[int, Mapping[str, Message]] = {}
 
     def of(self, turn: int, call_id: str | None) -> Message | None:
         """The answer to a call of that turn: the last with its id in the first later input that has one,
         since some servers number the calls of every turn anew."""
         if call_id is None:
             return None
-        return next((found[call_id] for found in self._by_turn[turn + 1 :] if call_id in found), None)
+        later = map(self._given, range(turn + 1, len(self._models)))
+        return next((found[call_id] for found in later if call_id in found), None)
+
+    def _given(self, turn: int) -> Mapping[str, Message]:
+        """The answers among the messages that this turn was given."""
+        if turn not in self._by_turn:
+            told = self._models[turn].input_messages or ()
+            self._by_turn[turn] = {m.tool_call_id: m for m in told if m.role == "tool" and m.tool_call_id}
+        return self._by_turn[turn]
 
 
 def calls_of(
@@ -71,7 +77,7 @@ def calls_of(
     writes = bool(joined.pairs or joined.unasked)
     drafts += [_unanswered(tree, item, answers, writes=writes, whole=whole) for item in joined.unanswered]
     drafts.sort(key=lambda draft: draft.place)
-    calls = tuple(_numbered(draft.call, index) for index, draft in enumerate(drafts))
+    calls = tuple(replace(draft.call, index=index) for index, draft in enumerate(drafts))
     reconstructed = [
         Gap(
             fact=f"tool_calls[{index}].{draft.inferred.partition(': ')[0]}",
@@ -98,12 +104,6 @@ def _nameless(joined: Joined) -> frozenset[str]:
     return frozenset(node.span.span_id for node in joined.unasked if not node.facts.name)
 
 
-def _numbered(call: ToolCall, index: int) -> ToolCall:
-    from dataclasses import replace
-
-    return replace(call, index=index)
-
-
 def _missing(calls: Sequence[ToolCall]) -> list[Gap]:
     gaps: list[Gap] = []
     for call in calls:
@@ -125,9 +125,7 @@ def _executed(tree: Tree, item: Asked, node: Node, answers: Answers) -> _Draft:
     arguments = facts.arguments
     if arguments is None and asked.arguments is not None:
         arguments, inferred = asked.arguments, "arguments: taken from the model's request"
-    answer = answers.of(item.turn, asked.call_id)
-    said = container(answer.content) if answer is not None and answer.content is not None else MISSING
-    status, error, result, how = _ended(node, said)
+    status, error, result, how = _ended(node, lambda: _shown(answers.of(item.turn, asked.call_id)))
     if asked.arguments is None and asked.raw_arguments and facts.failed:
         status, how = CallStatus.NOT_EXECUTED, ""
         error = error or _NOT_JSON
@@ -141,7 +139,7 @@ def _executed(tree: Tree, item: Asked, node: Node, answers: Answers) -> _Draft:
 
 def _unasked(tree: Tree, node: Node, models: Sequence[ModelCall], *, by_code: bool) -> _Draft:
     before = bisect_right(models, node.span.start_ns, key=lambda model: model.start_ns) - 1
-    status, error, result, how = _ended(node, MISSING)
+    status, error, result, how = _ended(node)
     place = (before, 2**31, node.span.start_ns, node.span.span_id)
     return _Draft(
         place,
@@ -186,9 +184,13 @@ def _call(
     )
 
 
-def _ended(node: Node, said: object) -> tuple[CallStatus, str | None, object, str]:
-    """Status, error and result of an execution, and what of it was inferred. ``said`` is the answer
-    that the model was shown, where a later turn shows it."""
+def _shown(answer: Message | None) -> object:
+    return outcome_of(None if answer is None else answer.content).result
+
+
+def _ended(node: Node, shown: Callable[[], object] = lambda: MISSING) -> tuple[CallStatus, str | None, object, str]:
+    """Status, error and result of an execution, and what of it was inferred. ``shown`` gives the
+    answer that the model was shown, where a later turn shows it."""
     facts = node.facts
     if facts.interrupted:
         return CallStatus.NOT_EXECUTED, None, MISSING, ""
@@ -198,7 +200,7 @@ def _ended(node: Node, said: object) -> tuple[CallStatus, str | None, object, st
     if not node.span.end_ns:
         return CallStatus.UNKNOWN, None, facts.result, ""
     result, how = facts.result, ""
-    if result is MISSING and said is not MISSING:
+    if result is MISSING and (said := shown()) is not MISSING:
         result, how = said, "result: taken from the answer the model was shown"
     wrong = error_in_result(result)
     if wrong is not None:
@@ -211,7 +213,7 @@ def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool, whol
     asked = item.call
     answer = answers.of(item.turn, asked.call_id)
     content = answer.content if answer is not None else None
-    said: object = MISSING if content is None else container(content)
+    said = outcome_of(content).result
     wrong = None if said is MISSING else error_in_result(said)
     status, error, how = CallStatus.UNKNOWN, None, ""
     result: object = MISSING

@@ -24,8 +24,8 @@ def wilson(successes: int, trials: int, *, z: float = Z_95) -> tuple[float, floa
     return low, high
 
 
-def clopper_pearson_lower(successes: int, trials: int, *, confidence: float = 0.95) -> float:
-    """The exact one-sided lower bound of a proportion (Clopper and Pearson 1934).
+def clopper_pearson_lower(successes: int, trials: int) -> float:
+    """The exact one-sided 95 % lower bound of a proportion (Clopper and Pearson 1934).
 
     Raises:
         ValueError: no trials, or more successes than trials.
@@ -35,7 +35,7 @@ def clopper_pearson_lower(successes: int, trials: int, *, confidence: float = 0.
         return 0.0
     from scipy.stats import beta
 
-    return float(beta.ppf(1 - confidence, successes, trials - successes + 1))
+    return float(beta.ppf(0.05, successes, trials - successes + 1))
 
 
 def _sane(successes: int, trials: int) -> None:

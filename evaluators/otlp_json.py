@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from redfirst.evaluators.errors import UnreadableInput
+from redfirst.evaluators.otlp_json_values import double, shown, wrong
 from redfirst.evaluators.span import AttributeValue, LogRecord, Span, SpanEvent, SpanLink, StatusCode
 
 Refusals = list[tuple[str, str]]
@@ -44,7 +45,7 @@ def from_json(document: object) -> tuple[list[Span], list[LogRecord], Refusals]:
     refused: Refusals = []
     for request in document if isinstance(document, list) else [document]:
         if not isinstance(request, Mapping):
-            raise NotOtlp(f"Expected an OTLP export request as a JSON object, found {_shown(request)}.")
+            raise NotOtlp(f"Expected an OTLP export request as a JSON object, found {shown(request)}.")
         resource_spans, resource_logs = _get(request, "resourceSpans"), _get(request, "resourceLogs")
         if (
             resource_spans is None
@@ -184,12 +185,12 @@ def _value(value: object, where: str, depth: int) -> AttributeValue:
         return _text(found, f"{where}.stringValue")
     if (found := _get(record, "boolValue")) is not None:
         if not isinstance(found, bool):
-            raise _wrong(f"{where}.boolValue", "true or false", found)
+            raise wrong(f"{where}.boolValue", "true or false", found)
         return found
     if (found := _get(record, "intValue")) is not None:
         return _integer(found, f"{where}.intValue", negative=True)
     if (found := _get(record, "doubleValue")) is not None:
-        return _double(found, f"{where}.doubleValue")
+        return double(found, f"{where}.doubleValue")
     if (found := _get(record, "arrayValue")) is not None:
         items = _list(_get(_mapping(found, where), "values"), f"{where}.arrayValue.values")
         return tuple(_value(item, f"{where}[{n}]", depth + 1) for n, item in enumerate(items))
@@ -199,7 +200,7 @@ def _value(value: object, where: str, depth: int) -> AttributeValue:
         try:
             return base64.b64decode(_text(found, f"{where}.bytesValue"), validate=True)
         except (binascii.Error, ValueError) as problem:
-            raise _wrong(f"{where}.bytesValue", "base64", found) from problem
+            raise wrong(f"{where}.bytesValue", "base64", found) from problem
     return None
 
 
@@ -207,7 +208,7 @@ def _mapping(value: object, where: str) -> Record:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise _wrong(where, "an object", value)
+        raise wrong(where, "an object", value)
     return value
 
 
@@ -215,7 +216,7 @@ def _list(value: object, where: str) -> Sequence[object]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise _wrong(where, "an array", value)
+        raise wrong(where, "an array", value)
     return value
 
 
@@ -223,7 +224,7 @@ def _text(value: object, where: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise _wrong(where, "a string", value)
+        raise wrong(where, "a string", value)
     # JSON may carry half of a surrogate pair, which no UTF-8 output can.
     return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
@@ -242,19 +243,8 @@ def _integer(value: object, where: str, *, negative: bool = False) -> int:
         except ValueError:
             number = None
     if number is None or not (-(2**63) if negative else 0) <= number < 2**64:
-        raise _wrong(where, "a 64-bit integer", value)
+        raise wrong(where, "a 64-bit integer", value)
     return number
-
-
-def _double(value: object, where: str) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError as problem:
-            raise _wrong(where, "a number", value) from problem
-    raise _wrong(where, "a number", value)
 
 
 def _enum(value: object, names: Mapping[str, int], where: str) -> int:
@@ -263,12 +253,3 @@ def _enum(value: object, names: Mapping[str, int], where: str) -> int:
         return names.get(value.rsplit("_", 1)[-1], 0)
     number = _integer(value, where, negative=True)
     return number if not names or number in names.values() else 0
-
-
-def _wrong(where: str, wanted: str, found: object) -> UnreadableInput:
-    return UnreadableInput(f"{where}: expected {wanted}, found {_shown(found)}.")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}"

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
+from redfirst.evaluators.later import OnDemand
+
 
 class Missing(Enum):
     """The type of ``MISSING``: no value was recorded, which is not the value null."""
@@ -126,7 +128,7 @@ class Tokens:
     reasoning: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelCall:
     """One call of a model that was answered or failed."""
 
@@ -136,13 +138,13 @@ class ModelCall:
     start_ns: int = 0
     end_ns: int = 0
     agent: str | None = None
-    input_messages: tuple[Message, ...] | None = None
+    input_messages: OnDemand[tuple[Message, ...] | None] = OnDemand(None)
     output: Message | None = None
     finish_reason: str | None = None
     tokens: Tokens = field(default_factory=Tokens)
-    tools: tuple[Mapping[str, object], ...] | None = None
+    tools: OnDemand[tuple[Mapping[str, object], ...] | None] = OnDemand(None)
     """Tool definitions offered to the model, as found."""
-    raw_output: object = MISSING
+    raw_output: OnDemand[object] = OnDemand(MISSING)
     """The response exactly as recorded by our own instrumentation, for replay."""
     error: str | None = None
     failed: bool = False
@@ -294,4 +296,7 @@ def precedes(earlier: ToolCall, later: ToolCall, *, order: str = "decided") -> b
             return earlier.turn < later.turn
     if not earlier.end_ns or not later.start_ns:
         return False
-    return earlier.end_ns <= later.start_ns and (earlier.start_ns, earlier.index) < (later.start_ns, later.index)
+    return earlier.end_ns <= later.start_ns and (earlier.start_ns, earlier.index) < (
+        later.start_ns,
+        later.index,
+    )

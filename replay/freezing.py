@@ -142,6 +142,7 @@ def freeze(
             "flagged_by": [check.id for check in targets],
             "notes": notes,
         },
+        ended=run.termination.reason,
         completeness=Completeness(
             request=made.request_grade, model=made.model_grade, tools=made.tools_grade,
             state="missing" if made.state is None else "recorded",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from redfirst.evaluators import CheckClass, Outcome, Source, Trajectory, Verdict
+from redfirst.evaluators import CheckClass, Outcome, Source, Stop, Trajectory, Verdict
 from redfirst.evaluators.check import Check, judge
 from redfirst.evaluators.reading import read_runs
 from redfirst.replay.runner import Execution
@@ -37,6 +37,8 @@ class Result:
     targets: tuple[Verdict, ...] = ()
     guards: tuple[Verdict, ...] = ()
     run: Trajectory | None = None
+    crashed: bool = False
+    """Whether it ended with an error where production did not: what it then failed to do is no repetition."""
     execution: Execution = field(default_factory=Execution)
 
     @property
@@ -44,14 +46,20 @@ class Result:
         """How the targets failed."""
         return frozenset().union(*(verdict.signature() for verdict in self.targets))
 
+    def fails_as(self, signature: Signature) -> bool:
+        """Whether it is the failure of this signature, and not that of a run that broke off."""
+        return self.outcome is RunOutcome.RED and not self.crashed and self.signature >= signature
+
     @property
     def failed(self) -> tuple[Verdict, ...]:
         """The verdicts that make it red, targets first."""
         return tuple(v for v in (*self.targets, *self.guards) if v.outcome is Outcome.FAILED)
 
 
-def judged(execution: Execution, targets: Sequence[Check], guards: Sequence[Check]) -> Result:
-    """What an execution shows of these checks."""
+def judged(
+    execution: Execution, targets: Sequence[Check], guards: Sequence[Check], *, ended: Stop = Stop.COMPLETED
+) -> Result:
+    """What an execution shows of these checks; ``ended`` is how the run in production ended."""
     if execution.stop is not None:
         return _none(execution, execution.stop, execution.stop_message)
     runs = [run for run in read_runs(execution.spans) if run.tool_calls or run.model_calls]
@@ -61,8 +69,10 @@ def judged(execution: Execution, targets: Sequence[Check], guards: Sequence[Chec
         said = (
             f"the agent left {len(whole)} runs where one was asked for"
             if whole
-            else "the function that the factory made returned without calling an instrumented agent, model or tool"
+            else "the function that the factory made ended, or raised, without calling an instrumented agent, model or tool"
         )
+        if execution.error is not None:
+            said = f"{said}; it raised {execution.error['type']}: {execution.error['message']}"
         return _none(execution, StopKind.AGENT_NOT_CALLED, said)
     run = whole[0]
     unseen = _unseen(run, execution)
@@ -70,7 +80,21 @@ def judged(execution: Execution, targets: Sequence[Check], guards: Sequence[Chec
         return _none(execution, StopKind.UNSEEN_CALL, unseen)
     hit, guard = judge(run, targets), judge(run, guards)
     outcome, because = _outcome((*hit, *guard))
-    return Result(outcome=outcome, because=because, targets=hit, guards=guard, run=run, execution=execution)
+    reason = run.termination.reason
+    if reason is Stop.INFRA and ended is not Stop.INFRA:
+        outcome = RunOutcome.NO_VERDICT
+        because = (
+            f"the run ended by a failure of the infrastructure, not of the agent: {run.termination.because}"
+        )
+    return Result(
+        outcome=outcome,
+        because=because,
+        targets=hit,
+        guards=guard,
+        run=run,
+        crashed=reason is Stop.ERROR and ended is not Stop.ERROR,
+        execution=execution,
+    )
 
 
 def _unseen(run: Trajectory, execution: Execution) -> str | None:

@@ -69,7 +69,8 @@ def _closed(folder: Folder, project: Project) -> tuple[str, ...]:
 def play(folder: Folder, one: Job, *, hash_seed: int) -> Result:
     """Execute a job and judge it by the scenario's checks."""
     execution: Execution = execute(one, hash_seed=hash_seed, timeout=folder.scenario.proof.timeout)
-    return judged(execution, folder.scenario.targets(), folder.scenario.guards())
+    scenario = folder.scenario
+    return judged(execution, scenario.targets(), scenario.guards(), ended=scenario.ended)
 
 
 def _tool(name: str, part: ToolPart) -> dict[str, Json]:

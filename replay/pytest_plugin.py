@@ -72,9 +72,9 @@ class ScenarioItem(pytest.Item):
         from redfirst.evaluators import RedfirstError
         from redfirst.replay.outcome import RunOutcome
         from redfirst.replay.project import load_project
-        from redfirst.replay.proof import standing
         from redfirst.replay.running import Mode, run
         from redfirst.replay.scenario import load
+        from redfirst.replay.standing import standing
 
         folder, said = self.path.parent, ""
         try:

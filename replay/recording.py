@@ -20,6 +20,7 @@ from redfirst.evaluators import (
     semconv,
 )
 from redfirst.evaluators.canonical import VOLATILE_KEYS, canonical_text
+from redfirst.evaluators.rule_kinds.lacking import missing_fact
 from redfirst.replay.pointers import difference
 from redfirst.replay.scenario import ErrorPart, MatchPart, ResponsePart, ToolPart
 from redfirst.replay.tape import recorded_request, write_key
@@ -154,6 +155,10 @@ class _Change:
 
 def _effects(made: Recording, run: Trajectory) -> dict[int, _Change]:
     """The change of state each write made: the difference of the snapshots around it, when it alone lies between."""
+    lost = missing_fact(run, "states")
+    if lost is not None:
+        made.state_gap = lost
+        return {}
     if not run.states:
         made.state_gap = "the run reported no state (run.state)"
         return {}

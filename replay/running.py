@@ -14,8 +14,8 @@ from redfirst.replay.outcome import Result, RunOutcome
 from redfirst.replay.playing import EVERYTHING, job, play
 from redfirst.replay.process import together
 from redfirst.replay.project import Project
-from redfirst.replay.proof import Standing, standing
 from redfirst.replay.scenario import SCENARIO_FILE, Folder, load
+from redfirst.replay.standing import Standing, standing
 
 LIVE_RUNS = 5
 """Runs in ``tools`` mode unless another number is asked for."""

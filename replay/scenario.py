@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from redfirst.evaluators import ConfigurationError, UnreadableInput, strict_yaml
+from redfirst.evaluators import ConfigurationError, Stop, UnreadableInput, strict_yaml
 from redfirst.evaluators.check import Check, check_from_spec
 from redfirst.evaluators.otlp import decode_logs, decode_traces
 from redfirst.evaluators.span import LogRecord, Span
@@ -63,6 +63,8 @@ class Scenario(Part):
     agent: str
     """Name of the agent in the project's configuration."""
     origin: dict[str, Json] = Field(default={})
+    ended: Stop = Stop.COMPLETED
+    """How the run in production ended: one that breaks off otherwise does not repeat it."""
     completeness: Completeness
     request: Request
     world: WorldPart

@@ -135,10 +135,6 @@ class ToolTape:
         self._used[id(best)] = self._used.get(id(best), 0) + 1
         return best
 
-    def unused(self) -> list[Response]:
-        """The responses that answered nothing."""
-        return [r for f in self.fixtures.values() for r in f.responses if not self._used.get(id(r))]
-
     def _miss(
         self, fixture: ToolFixture, arguments: Mapping[str, Json], fitting: Sequence[Response]
     ) -> HarnessStop:

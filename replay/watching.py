@@ -38,10 +38,13 @@ def watch(environment: Environment, world: World, *, closed: Sequence[str], netw
             if isinstance(args[1], tuple):
                 stop(
                     StopKind.NETWORK,
-                    f"the agent connected to {args[1][0]}:{args[1][1]}; in recorded mode nothing may",
+                    f"the agent connected to {args[1][0]}:{args[1][1]}; in recorded mode nothing may: put it behind a @tool",
                 )
         elif event in _LOOKED_UP and not network:
-            stop(StopKind.NETWORK, f"the agent looked up {args[0]}; in recorded mode nothing may")
+            stop(
+                StopKind.NETWORK,
+                f"the agent looked up {args[0]}; in recorded mode nothing may: put it behind a @tool",
+            )
         elif event in _PROGRAMS:
             world.unfrozen[f"the output of subprocess {_path(args[0]) or '?'!r}"] += 1
         elif event in _FORKS:

@@ -87,7 +87,7 @@ def test_the_pytest_plugin_is_registered() -> None:
 
 def test_every_refusal_is_documented() -> None:
     """A named refusal without an explanation is no better than a traceback."""
-    from redfirst.replay.proof import Refusal
+    from redfirst.replay.report import Refusal
 
     page = (SOURCES / "docs" / "proof.md").read_text("utf-8")
     for refusal in Refusal:
@@ -97,13 +97,13 @@ def test_every_refusal_is_documented() -> None:
 
 def test_every_key_of_the_configuration_is_documented() -> None:
     """A key that no page names does not exist for a user."""
-    from redfirst.replay.project import (
+    from redfirst.collector_processor.settings import (
         AlertSettings,
         ForwardSettings,
         ServeSettings,
-        Settings,
         WebhookSettings,
     )
+    from redfirst.replay.project import Settings
 
     page = (SOURCES / "docs" / "scenarios.md").read_text("utf-8")
     service = (SOURCES / "docs" / "service.md").read_text("utf-8")

@@ -55,6 +55,13 @@ def first(attributes: Attributes, *keys: str) -> object:
     return next((attributes[key] for key in keys if key in attributes), None)
 
 
+def begins_any(attributes: Attributes, prefix: str) -> bool:
+    """Whether some key begins so. Most do not, and one search in all of them together says that."""
+    return f"\n{prefix}" in "\n" + "\n".join(attributes) and any(
+        key.startswith(prefix) for key in attributes
+    )
+
+
 def flattened(attributes: Attributes, prefix: str) -> list[dict[str, object]]:
     """The records behind ``prefix.<i>.<key>``, in the order of their numbers; numbers may have gaps."""
     found: dict[int, dict[str, object]] = {}

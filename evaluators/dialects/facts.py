@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from redfirst.evaluators.later import OnDemand
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import (
     MISSING,
     Effect,
+    Gap,
     Message,
     RunEvent,
     StateSnapshot,
@@ -29,7 +31,7 @@ class Kind(StrEnum):
     """A chain, a task, a workflow, a retriever, HTTP: holds others, is itself none of the above."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SpanFacts:
     """Everything that was read of one span. What the span does not say is missing here."""
 
@@ -49,14 +51,14 @@ class SpanFacts:
     error_type: str | None = None
     interrupted: bool = False
     """The run was parked for a person; the framework raised to do so."""
-    input: tuple[Message, ...] | None = None
+    input: OnDemand[tuple[Message, ...] | None] = OnDemand(None)
     output: Message | None = None
     finish: str | None = None
     model: str | None = None
     response_id: str | None = None
     tokens: Tokens = field(default_factory=Tokens)
-    tools: tuple[Mapping[str, object], ...] | None = None
-    raw_output: object = MISSING
+    tools: OnDemand[tuple[Mapping[str, object], ...] | None] = OnDemand(None)
+    raw_output: OnDemand[object] = OnDemand(MISSING)
     session: str | None = None
     user: str | None = None
     execution: str | None = None
@@ -74,6 +76,8 @@ class SpanFacts:
     stop_cap: int | None = None
     states: tuple[StateSnapshot, ...] = ()
     events: tuple[RunEvent, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    """Facts of the run that the span was to say and does not."""
     notes: tuple[str, ...] = ()
     """Facts above that were rebuilt from another place than their own attribute."""
 

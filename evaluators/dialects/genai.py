@@ -7,9 +7,10 @@ moved it between the three, and a deployment chooses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from redfirst.evaluators import semconv
-from redfirst.evaluators.dialects.common import Attributes, error_of, first, tokens_of
+from redfirst.evaluators.dialects.common import Attributes, begins_any, error_of, first, tokens_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.dialects.genai_content import (
     from_content,
@@ -28,6 +29,7 @@ from redfirst.evaluators.dialects.values import (
     text,
     unpacked,
 )
+from redfirst.evaluators.later import Later
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import MISSING, Message, Tokens
 
@@ -69,7 +71,7 @@ class GenAI:
     name = "gen_ai"
 
     def claims(self, span: Span) -> bool:
-        return any(key.startswith("gen_ai.") for key in span.attributes)
+        return begins_any(span.attributes, "gen_ai.")
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:
         return read_genai(span, logs, dialect=self.name)
@@ -94,6 +96,13 @@ def kind_of(span: Span) -> Kind:
 
 def read_genai(span: Span, logs: Sequence[LogRecord], *, dialect: str, kind: Kind | None = None) -> SpanFacts:
     """The facts of a span written by the conventions."""
+    return SpanFacts(**genai_fields(span, logs, dialect=dialect, kind=kind))  # type: ignore[arg-type]  # one name for each field, checked by the tests
+
+
+def genai_fields(
+    span: Span, logs: Sequence[LogRecord], *, dialect: str, kind: Kind | None = None
+) -> dict[str, object]:
+    """The fields of those facts that the span fills."""
     kind = kind_of(span) if kind is None else kind
     detail = _details(span, logs)
     attributes: Attributes = {**detail, **span.attributes} if detail else span.attributes
@@ -117,7 +126,7 @@ def read_genai(span: Span, logs: Sequence[LogRecord], *, dialect: str, kind: Kin
         fields["agent"] = first_text(
             attributes.get("gen_ai.handoff.from_agent"), attributes.get(semconv.AGENT_NAME)
         )
-    return SpanFacts(**fields)  # type: ignore[arg-type]  # one name for each field, checked by the tests
+    return fields
 
 
 def session_of(attributes: Attributes) -> str | None:
@@ -164,27 +173,32 @@ def _agent(attributes: Attributes) -> dict[str, object]:
 
 
 def _model(attributes: Attributes, span: Span, logs: Sequence[LogRecord]) -> dict[str, object]:
-    asked = _with_system(messages_of(attributes.get(semconv.INPUT_MESSAGES)), attributes)
     said = one_output(messages_of(attributes.get(semconv.OUTPUT_MESSAGES)))
     finish = _finish(attributes)
-    if asked is None and said is None:
+    given = Later(partial(_input, attributes))
+    if said is None and given.get() is None:
         asked, said, event_finish = from_events(span, logs)
         finish = finish or event_finish
-    if asked is None and said is None:
-        asked, said, event_finish = from_flattened(attributes)
-        finish = finish or event_finish
-    if asked is None and said is None:
-        asked, said = from_content(attributes, span)
+        if asked is None and said is None:
+            asked, said, event_finish = from_flattened(attributes)
+            finish = finish or event_finish
+        if asked is None and said is None:
+            asked, said = from_content(attributes, span)
+        given = Later(lambda: asked)
     return {
         "agent": text(attributes.get(semconv.AGENT_NAME)),
-        "input": asked,
+        "input": given,
         "output": said,
         "finish": finish or _finish_in(attributes.get(semconv.OUTPUT_MESSAGES)),
         "model": first_text(attributes.get(semconv.RESPONSE_MODEL), attributes.get(semconv.REQUEST_MODEL)),
         "response_id": text(attributes.get(semconv.RESPONSE_ID)),
         "tokens": _tokens(attributes),
-        "tools": definitions(attributes.get(semconv.TOOL_DEFINITIONS)),
+        "tools": Later(partial(definitions, attributes.get(semconv.TOOL_DEFINITIONS))),
     }
+
+
+def _input(attributes: Attributes) -> tuple[Message, ...] | None:
+    return _with_system(messages_of(attributes.get(semconv.INPUT_MESSAGES)), attributes)
 
 
 def _tokens(attributes: Attributes) -> Tokens:

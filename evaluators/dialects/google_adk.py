@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from redfirst.evaluators import semconv
-from redfirst.evaluators.dialects.common import Attributes
+from redfirst.evaluators.dialects.common import Attributes, begins_any
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.dialects.genai import definitions, kind_of, read_genai
 from redfirst.evaluators.dialects.messages import last_text, message_of, messages_of, one_output
@@ -24,7 +24,7 @@ class GoogleADK:
     name = "google_adk"
 
     def claims(self, span: Span) -> bool:
-        return span.scope == "gcp.vertex.agent" or any(key.startswith(_KEY) for key in span.attributes)
+        return span.scope == "gcp.vertex.agent" or begins_any(span.attributes, _KEY)
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

@@ -31,7 +31,7 @@ class Langfuse:
     name = "langfuse"
 
     def claims(self, span: Span) -> bool:
-        return any(key.startswith(_OBSERVATION) for key in span.attributes)
+        return begins_any(span.attributes, _OBSERVATION)
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:  # noqa: ARG002 - it writes no logs
         attributes = span.attributes

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, first, flattened, tokens_of
 from redfirst.evaluators.dialects.messages import message_of, messages_of, one_output
 from redfirst.evaluators.dialects.values import first_text, listed, mapping, text, unpacked
+from redfirst.evaluators.later import Later
 from redfirst.evaluators.trajectory import Message, RequestedCall
+
+_Tools = Later[tuple[Mapping[str, object], ...] | None]
 
 TOKEN_NAMES = {
     "input": (semconv.OI_TOKENS_PROMPT,),
@@ -22,18 +26,15 @@ TOKEN_NAMES = {
 
 def read_model(attributes: Attributes) -> dict[str, object]:
     """The fields of a model call that OpenInference's attributes carry."""
-    tools = _tools(attributes)
+    tools = Later(partial(_tools, attributes))
     raw = unpacked(attributes.get(semconv.OUTPUT_VALUE))
-    asked = tuple(
-        m for record in flattened(attributes, semconv.OI_INPUT_MESSAGES) for m in _message(record, tools)
-    )
     said = one_output(
         [m for record in flattened(attributes, semconv.OI_OUTPUT_MESSAGES) for m in _message(record, tools)]
     )
     if not _complete(said):
         said = _fuller(said, _raw_output(raw, attributes))
     return {
-        "input": asked or messages_of(attributes.get(semconv.INPUT_VALUE)),
+        "input": Later(partial(_input, attributes, tools)),
         "output": said,
         "finish": first_text(attributes.get(semconv.OI_FINISH_REASON), _finish_in(raw)),
         "model": first_text(
@@ -47,6 +48,13 @@ def read_model(attributes: Attributes) -> dict[str, object]:
     }
 
 
+def _input(attributes: Attributes, tools: _Tools) -> tuple[Message, ...] | None:
+    asked = tuple(
+        m for record in flattened(attributes, semconv.OI_INPUT_MESSAGES) for m in _message(record, tools)
+    )
+    return asked or messages_of(attributes.get(semconv.INPUT_VALUE))
+
+
 def _tools(attributes: Attributes) -> tuple[Mapping[str, object], ...] | None:
     found = [
         schema
@@ -56,7 +64,7 @@ def _tools(attributes: Attributes) -> tuple[Mapping[str, object], ...] | None:
     return tuple(found) or None
 
 
-def _message(record: Mapping[str, object], tools: tuple[Mapping[str, object], ...] | None) -> list[Message]:
+def _message(record: Mapping[str, object], tools: _Tools) -> list[Message]:
     """One flattened message, nested again."""
     parts: list[dict[str, object]] = []
     for part in flattened(record, "message.contents"):
@@ -106,13 +114,13 @@ def _call(item: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def _argumentless(message: Message, tools: tuple[Mapping[str, object], ...] | None) -> Message:
+def _argumentless(message: Message, tools: _Tools) -> Message:
     """Calls of tools without parameters carry no arguments attribute: they have ``{}``, not nothing."""
-    if not tools or all(call.arguments is not None for call in message.tool_calls):
+    if all(call.arguments is not None for call in message.tool_calls) or not (known := tools.get()):
         return message
     calls = tuple(
         replace(call, arguments={})
-        if call.arguments is None and call.raw_arguments is None and _takes_nothing(call.name, tools)
+        if call.arguments is None and call.raw_arguments is None and _takes_nothing(call.name, known)
         else call
         for call in message.tool_calls
     )

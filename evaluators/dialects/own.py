@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects import openinference, openinference_model
 from redfirst.evaluators.dialects.common import Attributes, tokens_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
-from redfirst.evaluators.dialects.genai import read_genai
+from redfirst.evaluators.dialects.genai import genai_fields
 from redfirst.evaluators.dialects.messages import last_text, messages_of
 from redfirst.evaluators.dialects.values import (
     arguments_of,
@@ -21,8 +21,12 @@ from redfirst.evaluators.dialects.values import (
     text,
     unpacked,
 )
+from redfirst.evaluators.later import Later
 from redfirst.evaluators.span import LogRecord, Span
-from redfirst.evaluators.trajectory import MISSING, Effect, RunEvent, StateSnapshot, Tokens
+from redfirst.evaluators.trajectory import MISSING, Effect, Gap, RunEvent, StateSnapshot, Tokens
+
+
+_EFFECTS: Mapping[str, Effect] = {effect.value: effect for effect in Effect}
 
 
 class Own:
@@ -36,22 +40,22 @@ class Own:
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes
         kind = _kind(attributes)
-        facts = replace(
-            read_genai(span, logs, dialect=self.name, kind=kind), states=_states(span), events=_events(span)
-        )
+        fields = genai_fields(span, logs, dialect=self.name, kind=kind)
+        if span.events:
+            fields |= {"states": _states(span), "events": _events(span), "gaps": _gaps(span)}
         cut = _cut(attributes)
         if cut:
-            facts = replace(facts, notes=tuple(f"{key} was cut when it was recorded" for key in sorted(cut)))
+            fields["notes"] = tuple(f"{key} was cut when it was recorded" for key in sorted(cut))
             attributes = {key: value for key, value in attributes.items() if key not in cut}
         if kind is Kind.TOOL:
-            return _tool(facts, attributes)
-        if kind is Kind.MODEL:
-            return _model(facts, attributes)
-        if kind is Kind.AGENT:
-            return _agent(facts, attributes)
-        if kind is Kind.HANDOFF:
-            return replace(facts, name=facts.name or text(attributes.get(semconv.OUTPUT_VALUE)))
-        return facts
+            fields |= _tool(attributes)
+        elif kind is Kind.MODEL:
+            fields |= _model(fields, attributes)
+        elif kind is Kind.AGENT:
+            fields |= _agent(fields, attributes)
+        elif kind is Kind.HANDOFF:
+            fields["name"] = fields["name"] or text(attributes.get(semconv.OUTPUT_VALUE))
+        return SpanFacts(**fields)  # type: ignore[arg-type]  # one name for each field, checked by the tests
 
 
 def _kind(attributes: Attributes) -> Kind:
@@ -66,58 +70,60 @@ def _kind(attributes: Attributes) -> Kind:
     )
 
 
-def _tool(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
+def _tool(attributes: Attributes) -> dict[str, object]:
     said = attributes.get(semconv.TOOL_CALL_ARGUMENTS, attributes.get(semconv.INPUT_VALUE))
     given = mapping(said)
     bare = None if given is not None else arguments_of(said).bare
     recorded = attributes.get(semconv.TOOL_CALL_RESULT, attributes.get(semconv.OUTPUT_VALUE, MISSING))
     effect = attributes.get(semconv.TOOL_EFFECT)
     idempotent = attributes.get(semconv.TOOL_IDEMPOTENT)
-    return replace(
-        facts,
-        name=first_text(attributes.get(semconv.TOOL_NAME), attributes.get(semconv.OI_TOOL_NAME)),
-        arguments=given,
-        bare_arguments=bare,
-        result=MISSING if recorded is MISSING else unpacked(recorded),
-        effect=Effect(effect) if isinstance(effect, str) and effect in tuple(Effect) else None,
-        idempotent=idempotent if isinstance(idempotent, bool) else None,
-        poll=attributes.get(semconv.TOOL_POLL) is True,
-        schema=mapping(attributes.get(semconv.OI_TOOL_PARAMETERS)),
-    )
-
-
-def _model(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
-    twin = openinference_model.read_model(attributes)
-    filled = {
-        key: twin[key]
-        for key in ("input", "output", "finish", "model", "tools")
-        if getattr(facts, key) is None and twin[key] is not None
+    return {
+        "name": first_text(attributes.get(semconv.TOOL_NAME), attributes.get(semconv.OI_TOOL_NAME)),
+        "arguments": given,
+        "bare_arguments": bare,
+        "result": MISSING if recorded is MISSING else unpacked(recorded),
+        "effect": _EFFECTS.get(effect) if isinstance(effect, str) else None,
+        "idempotent": idempotent if isinstance(idempotent, bool) else None,
+        "poll": attributes.get(semconv.TOOL_POLL) is True,
+        "schema": mapping(attributes.get(semconv.OI_TOOL_PARAMETERS)),
     }
-    tokens = facts.tokens
+
+
+def _model(fields: Mapping[str, object], attributes: Attributes) -> dict[str, object]:
+    twin = Later(partial(openinference_model.read_model, attributes))
+
+    def known(key: str) -> object:
+        said = _worked_out(fields[key])
+        return _worked_out(twin.get()[key]) if said is None else said
+
+    tokens = fields["tokens"]
     if tokens == Tokens():
         tokens = tokens_of(attributes, **openinference_model.TOKEN_NAMES)
     recorded = attributes.get(semconv.OUTPUT_VALUE, MISSING)
-    return replace(
-        facts,
-        **filled,  # type: ignore[arg-type]  # the names above are fields of the same types
-        tokens=tokens,
-        raw_output=MISSING if recorded is MISSING else unpacked(recorded),
-    )
+    return {
+        **{key: known(key) for key in ("output", "finish", "model")},
+        **{key: Later(partial(known, key)) for key in ("input", "tools")},
+        "tokens": tokens,
+        "raw_output": MISSING if recorded is MISSING else Later(partial(unpacked, recorded)),
+    }
 
 
-def _agent(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
+def _worked_out(value: object) -> object:
+    return value.get() if isinstance(value, Later) else value
+
+
+def _agent(fields: Mapping[str, object], attributes: Attributes) -> dict[str, object]:
     asked = _spoken(attributes, semconv.INPUT_VALUE, semconv.INPUT_MIME_TYPE, "user")
     said = _spoken(attributes, semconv.OUTPUT_VALUE, semconv.OUTPUT_MIME_TYPE, "assistant")
-    return replace(
-        facts,
-        name=first_text(attributes.get(semconv.AGENT_NAME), attributes.get(semconv.OI_AGENT_NAME)),
-        request=facts.request or asked,
-        answer=facts.answer or said,
-        says_why=True,
-        step_cap=number(attributes.get(semconv.STEP_CAP)),
-        stop_reason=text(attributes.get(semconv.STOP_REASON)),
-        stop_cap=number(attributes.get(semconv.STOP_CAP)),
-    )
+    return {
+        "name": first_text(attributes.get(semconv.AGENT_NAME), attributes.get(semconv.OI_AGENT_NAME)),
+        "request": fields["request"] or asked,
+        "answer": fields["answer"] or said,
+        "says_why": True,
+        "step_cap": number(attributes.get(semconv.STEP_CAP)),
+        "stop_reason": text(attributes.get(semconv.STOP_REASON)),
+        "stop_cap": number(attributes.get(semconv.STOP_CAP)),
+    }
 
 
 def _spoken(attributes: Attributes, key: str, mime_key: str, role: str) -> str | None:
@@ -158,3 +164,24 @@ def _events(span: Span) -> tuple[RunEvent, ...]:
         for event in span.events
         if event.name == semconv.RUN_EVENT
     )
+
+
+_SAID: Mapping[str, tuple[str, str, str]] = {
+    semconv.STATE_EVENT: ("states", semconv.STATE_VALUE, "a snapshot was"),
+    semconv.RUN_EVENT: ("events", semconv.RUN_EVENT_ATTRIBUTES, "an event's attributes were"),
+}
+"""Of each event of a span: the fact of the run, the attribute that says it, and how a gap begins."""
+
+
+def _gaps(span: Span) -> tuple[Gap, ...]:
+    """Snapshots and events that were reported and cannot be read: what they said is not known."""
+    found: list[Gap] = []
+    for event in span.events:
+        fact, key, what = _SAID.get(event.name, ("", "", ""))
+        if not fact or mapping(event.attributes.get(key)) is not None:
+            continue
+        cut = key in _cut(event.attributes)
+        if cut or fact == "states":
+            because = f"{what} cut when it was recorded" if cut else "a snapshot cannot be read"
+            found.append(Gap(fact=fact, because=because, span_id=span.span_id))
+    return tuple(dict.fromkeys(found))

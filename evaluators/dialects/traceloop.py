@@ -26,7 +26,7 @@ class Traceloop:
 
     def claims(self, span: Span) -> bool:
         return (
-            any(key.startswith("traceloop.") for key in span.attributes)
+            begins_any(span.attributes, "traceloop.")
             or "llm.request.type" in span.attributes
         )
 

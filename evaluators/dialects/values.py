@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import orjson
+
 from redfirst.evaluators.trajectory import MISSING
 
 _LITERAL_LIMIT = 20_000
@@ -16,8 +18,16 @@ _ENVELOPE_NOISE = frozenset({"sanitize_inputs_outputs"})
 _ERROR_TEXT = re.compile(r"Error\b|Exception\b|[A-Z]\w*(?:Error|Exception)\b[:(]")
 
 
+_LONG_NUMBER = re.compile(r"[0-9]{19}")
+_DEEP = 400
+_FIRST = frozenset('{["-0123456789tfn \t\r\n')
+"""What a JSON text can begin with, ``NaN`` and ``Infinity`` apart."""
+
+
 def plain(value: object) -> object:
     """The value as JSON knows it: lists for tuples, dicts for mappings."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -29,6 +39,14 @@ def unpacked(value: object) -> object:
     """The value inside a JSON text, or the value itself when it is no text or the text is no JSON."""
     if not isinstance(value, str):
         return plain(value)
+    if value[:1] not in _FIRST and not value.startswith(("NaN", "Infinity")):
+        return value
+    # orjson is the faster, json the one that keeps long integers, NaN, lone surrogates and its limit of depth.
+    if value.count("[") + value.count("{") < _DEEP and not _LONG_NUMBER.search(value):
+        try:
+            return orjson.loads(value)
+        except ValueError:
+            pass
     try:
         return json.loads(value)
     except (ValueError, RecursionError):

@@ -13,9 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redfirst.collector_processor import disk
-from redfirst.collector_processor.journal import QUARANTINE, Journal, JournalLimits, JournalUnavailable
-from redfirst.collector_processor.journal_format import START, Position, Record, segment_path, segments
-from redfirst.collector_processor.journal_reading import JournalFiles, RecordLost
+from redfirst.collector_processor.journal.format import START, Position, Record, segment_path, segments
+from redfirst.collector_processor.journal.reading import JournalFiles, RecordLost
+from redfirst.collector_processor.journal.writing import (
+    QUARANTINE,
+    Journal,
+    JournalLimits,
+    JournalUnavailable,
+)
 
 
 def record(body: bytes, arrival_ns: int = 7) -> Record:
@@ -57,7 +62,7 @@ def test_appends_that_meet_share_one_sync(tmp_path, monkeypatch):
         count += 1
         time.sleep(0.02)
 
-    monkeypatch.setattr("redfirst.collector_processor.journal.sync_file", slow_sync)
+    monkeypatch.setattr("redfirst.collector_processor.journal.writing.sync_file", slow_sync)
     journal = Journal(tmp_path)
     waiting = [journal.append(record(b"x")) for _ in range(100)]
     for one in waiting:
@@ -87,7 +92,7 @@ def test_nothing_is_acknowledged_before_it_is_synced(tmp_path, monkeypatch):
 
     journal = Journal(tmp_path)
     journal.append(record(b"first")).result(10)
-    monkeypatch.setattr("redfirst.collector_processor.journal.sync_file", held)
+    monkeypatch.setattr("redfirst.collector_processor.journal.writing.sync_file", held)
     waiting = journal.append(record(b"x"))
     assert entered.wait(10)
     assert not waiting.done()
@@ -108,7 +113,7 @@ def test_a_failed_sync_is_not_acknowledged_and_its_segment_not_used_again(tmp_pa
 
     journal = Journal(tmp_path, limits=JournalLimits(retry_after=0.05))
     before = journal.append(record(b"before")).result(10)
-    monkeypatch.setattr("redfirst.collector_processor.journal.sync_file", failing)
+    monkeypatch.setattr("redfirst.collector_processor.journal.writing.sync_file", failing)
     with pytest.raises(JournalUnavailable) as refused:
         journal.append(record(b"lost")).result(10)
     assert refused.value.reason == "disk"
@@ -209,7 +214,7 @@ def test_a_sender_that_gave_up_harms_nobody(tmp_path):
 def test_too_much_that_waits_is_refused(tmp_path, monkeypatch):
     """Memory is bounded: beyond the limit senders are pushed back."""
     go_on = threading.Event()
-    monkeypatch.setattr("redfirst.collector_processor.journal.sync_file", lambda file: go_on.wait(10))
+    monkeypatch.setattr("redfirst.collector_processor.journal.writing.sync_file", lambda file: go_on.wait(10))
     journal = Journal(tmp_path, limits=JournalLimits(waiting_bytes=1000))
 
     def flood() -> None:

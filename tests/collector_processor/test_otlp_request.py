@@ -10,9 +10,9 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from redfirst.collector_processor.otlp_json_request import TOO_DEEP
-from redfirst.collector_processor.otlp_request import HEAD, check, heads_of
-from redfirst.collector_processor.otlp_slices import cut, joined
+from redfirst.collector_processor.receiving.json_request import TOO_DEEP
+from redfirst.collector_processor.receiving.request import HEAD, check, heads_of
+from redfirst.collector_processor.scoring.slices import cut, joined
 from redfirst.evaluators.errors import UnreadableInput
 
 TRACE, SPAN, PARENT = bytes(range(1, 17)), bytes(range(1, 9)), bytes(range(9, 17))

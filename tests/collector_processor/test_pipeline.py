@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from redfirst.collector_processor.assembly import AssemblyLimits
-from redfirst.collector_processor.journal import Journal
-from redfirst.collector_processor.journal_format import START, Record
+from redfirst.collector_processor.journal.format import START, Record
+from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.metrics import Metrics
-from redfirst.collector_processor.otlp_request import check
-from redfirst.collector_processor.pipeline import Pipeline
-from redfirst.collector_processor.scoring import Job
-from redfirst.collector_processor.sqlite_store import ASSEMBLY, SqliteStore
-from redfirst.collector_processor.store import Query, RunState
+from redfirst.collector_processor.receiving.request import check
+from redfirst.collector_processor.scoring.assembly import AssemblyLimits
+from redfirst.collector_processor.scoring.pipeline import Pipeline
+from redfirst.collector_processor.scoring.process import Job
+from redfirst.collector_processor.storing.sqlite import ASSEMBLY, SqliteStore
+from redfirst.collector_processor.storing.store import Query, RunState
 from redfirst.evaluators import Span
 from redfirst.evaluators.otlp_encode import encode_traces
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redfirst.collector_processor.retention import RetentionLimits, Segment, to_remove
+from redfirst.collector_processor.journal.retention import RetentionLimits, Segment, to_remove
 
 LIMITS = RetentionLimits(seconds=100, bytes=250, min_free=0)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from redfirst.collector_processor.cli import main
-from redfirst.collector_processor.files import read_files
+from redfirst.collector_processor.recorded.files import read_files
 from redfirst.evaluators.errors import UnreadableInput
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "otlp"
@@ -101,3 +101,25 @@ def test_wrong_arguments_are_exit_code_two(capsys: pytest.CaptureFixture[str]):
     assert main([]) == 2
     assert main(["score", "--help"]) == 0
     assert "PATH" in capsys.readouterr().out
+
+
+def test_the_rules_of_the_project_are_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """As for show, freeze and serve; --rules names another file, and outside a project there are none."""
+    (tmp_path / "away").mkdir()
+    (tmp_path / "project" / "below").mkdir(parents=True)
+    (tmp_path / "project" / "redfirst.yaml").write_text("rules: r.yaml\n")
+    for place, name in (("project/r.yaml", "of-the-project"), ("other.yaml", "another")):
+        rule = {"id": name, "kind": "max_calls", "call": "get_order", "max": 3}
+        (tmp_path / place).write_text(json.dumps({"schema": "redfirst.rules/1", "rules": [rule]}))
+
+    def checks(folder: str, *more: str) -> set[str]:
+        monkeypatch.chdir(tmp_path / folder)
+        assert main(["score", str(HAPPY), "--json", *more]) == 0
+        return {verdict["check"] for verdict in json.loads(capsys.readouterr().out)["verdicts"]}
+
+    default = checks("away")
+    assert checks("project/below") - default == {"of-the-project"}
+    assert checks("project", "--rules", "../other.yaml") - default == {"another"}
+    assert checks("away", "--rules", "../other.yaml") - default == {"another"}

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from redfirst.collector_processor.journal import Journal
-from redfirst.collector_processor.journal_format import Position, Record
+from redfirst.collector_processor.journal.format import Position, Record
+from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.metrics import Metrics
-from redfirst.collector_processor.scorer import score
-from redfirst.collector_processor.scoring import Job, ScorerProcess
-from redfirst.collector_processor.span_source import SpanSource
+from redfirst.collector_processor.scoring.process import Job, ScorerProcess
+from redfirst.collector_processor.scoring.span_source import SpanSource
+from redfirst.collector_processor.scoring.worker import score
 from redfirst.evaluators import Span
 from redfirst.evaluators.check import default_checks
 from redfirst.evaluators.otlp_encode import encode_traces
 
 CHILD = """
 import os, sys, time
-from redfirst.collector_processor.scorer import message, read_message
+from redfirst.collector_processor.scoring.worker import message, read_message
 read_message(sys.stdin.buffer)
 out = os.fdopen(1, "wb", buffering=0)
 out.write(message({"ready": True}))
@@ -87,6 +88,25 @@ def test_a_run_that_takes_too_long_is_unscored(tmp_path):
 
     assert (found["hangs"]["state"], found["hangs"]["reason"]) == ("unscored", "took too long")
     assert found["a"]["state"] == "scored"
+
+
+def test_a_scorer_that_cannot_be_started_is_tried_again(tmp_path):
+    """Where there is no process to be had now, there may be one later: the supervisor lives on and counts."""
+    child = tmp_path / "scorer"
+    answers, metrics = Answers(1), Metrics()
+    scoring = ScorerProcess(tmp_path, rules=None, on_answer=answers, metrics=metrics, command=(str(child),))
+    scoring.submit([Job(run_id="a", positions=())])
+    ends = time.monotonic() + 20
+    while not metrics.value("redfirst_scorer_restarts_total") and time.monotonic() < ends:
+        time.sleep(0.01)
+    child.write_text(f"#!{sys.executable}{CHILD}")
+    child.chmod(0o700)
+
+    assert answers.all.wait(30)
+    assert scoring.alive
+    assert metrics.value("redfirst_scorer_restarts_total", reason="did not start") >= 1
+    scoring.close()
+    assert not scoring.alive
 
 
 def kept(folder: Path, *spans: Span) -> list[Position]:

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redfirst.collector_processor.cli import main
-from redfirst.collector_processor.show import View, page
+from redfirst.collector_processor.showing.page import page
+from redfirst.collector_processor.showing.view import View
 from redfirst.evaluators import (
     MISSING,
     Completeness,

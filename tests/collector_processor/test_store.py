@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from redfirst.collector_processor.journal_format import Position
-from redfirst.collector_processor.sqlite_reading import SqliteReader
-from redfirst.collector_processor.sqlite_store import SqliteStore
-from redfirst.collector_processor.store import Label, Landing, Query, RunState, Store, StoreRefused
+from redfirst.collector_processor.journal.format import Position
+from redfirst.collector_processor.storing.sqlite import SqliteStore
+from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
+from redfirst.collector_processor.storing.store import Label, Landing, Query, RunState, Store, StoreRefused
 
 RUN = "ab" * 16
 FIRST = Landing(

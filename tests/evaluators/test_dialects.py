@@ -6,12 +6,14 @@ import json
 
 import pytest
 
-from redfirst.evaluators import MISSING, CallStatus, Effect, Stop, semconv
+from redfirst.evaluators import MISSING, CallStatus, Effect, Outcome, Stop, semconv
+from redfirst.evaluators.check import judge
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.dialects.messages import messages_of, one_output
 from redfirst.evaluators.dialects.registry import facts_of
 from redfirst.evaluators.dialects.values import arguments_of, error_in_result, outcome_of
 from redfirst.evaluators.reading import read_trajectory
+from redfirst.evaluators.rules import load_rules
 from redfirst.evaluators.span import Span, SpanEvent, StatusCode
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -479,6 +481,40 @@ def test_our_own_spans_say_what_only_we_write():
     assert [state.state for state in run.states] == [{"stock": 1}]
     assert [(e.name, e.attributes) for e in run.events] == [("approval", {"order": "7"})]
     assert (run.request, run.answer, run.agent_version, run.agents) == ("42", "done", "v7", ("support",))
+
+
+def test_a_state_that_was_cut_is_a_gap_and_no_verdict_on_states():
+    """What the last snapshot showed is not known, so nothing is concluded from the one before it."""
+    cut = f'[{{"attribute": "{semconv.STATE_VALUE}", "length": 408, "sha256": "0"}}]'
+    whole = event(semconv.STATE_EVENT, **{semconv.STATE_VALUE: '{"stock": 1}'})
+    lost = event(semconv.STATE_EVENT, **{semconv.STATE_VALUE: '{"stock": 0, "x…', semconv.TRUNCATED: cut})
+    broken = event(semconv.STATE_EVENT, **{semconv.STATE_VALUE: '{"stock": 0'})
+    declared = "schema: redfirst.rules/1\nstate:\n  allowed: [{path: log.**}]\n"
+    checks = [check for check in load_rules(declared, "rules.yaml") if check.id == "state.collateral"]
+    outcomes = {}
+    for name, events in (("whole", (whole, whole)), ("cut", (whole, whole, lost)), ("broken", (broken,))):
+        run = read_trajectory([ours(1, "AGENT", {semconv.AGENT_NAME: "support"}, events=events)])
+        gaps = [gap.because for gap in run.coverage.missing if gap.fact == "states"]
+        outcomes[name] = (judge(run, checks)[0].outcome, gaps)
+
+    assert outcomes == {
+        "whole": (Outcome.PASSED, []),
+        "cut": (Outcome.INCONCLUSIVE, ["a snapshot was cut when it was recorded"]),
+        "broken": (Outcome.INCONCLUSIVE, ["a snapshot cannot be read"]),
+    }
+
+
+def test_an_event_whose_attributes_were_cut_is_a_gap():
+    """That it happened is known, and what it said is missing rather than empty."""
+    key = semconv.RUN_EVENT_ATTRIBUTES
+    said = {semconv.RUN_EVENT_NAME: "approval", key: '{"order": "7'}
+    cut = event(semconv.RUN_EVENT, **said, **{semconv.TRUNCATED: f'[{{"attribute": "{key}"}}]'})
+    run = read_trajectory([ours(1, "AGENT", {semconv.AGENT_NAME: "support"}, events=(cut,))])
+
+    assert [one.name for one in run.events] == ["approval"]
+    assert [gap.because for gap in run.coverage.missing if gap.fact == "events"] == [
+        "an event's attributes were cut when it was recorded"
+    ]
 
 
 def test_a_null_result_is_not_a_missing_one():

@@ -543,9 +543,20 @@ def test_in_an_incomplete_trace_a_call_without_a_span_is_unknown() -> None:
         '{"type":"tool_call","id":"2","name":"refund","arguments":{}}]}]'
     )
     chat = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": messages}
-    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_order", "gen_ai.tool.call.id": "1"}
+    tool = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "get_order",
+        "gen_ai.tool.call.id": "1",
+    }
     spans = [
-        Span(trace_id="a" * 32, span_id=f"{n:016x}", parent_id="f" * 16, start_ns=n, end_ns=n + 1, attributes=attributes)
+        Span(
+            trace_id="a" * 32,
+            span_id=f"{n:016x}",
+            parent_id="f" * 16,
+            start_ns=n,
+            end_ns=n + 1,
+            attributes=attributes,
+        )
         for n, attributes in ((1, chat), (3, tool))
     ]
 

@@ -221,3 +221,37 @@ def asynchronous():
         return inner(request)
 
     return handle
+
+
+def model_down():
+    """The model cannot be reached."""
+
+    def chat(messages):
+        raise ConnectionError("connection refused")
+
+    return make(chat=chat)
+
+
+def model_breaks():
+    """The agent's own code breaks before it has done anything."""
+
+    def chat(messages):
+        raise KeyError("tier")
+
+    return make(chat=chat)
+
+
+def silent_model(messages) -> dict:
+    """A model that answers without looking."""
+    return _say("cancelled")
+
+
+def answers_unchecked():
+    return make(chat=silent_model)
+
+
+def raises_at_once():
+    def handle(request: str) -> str:
+        raise ValueError("no such customer")
+
+    return handle

@@ -110,6 +110,25 @@ def test_a_state_target_without_snapshots_is_refused(shop: ModuleType, recorded:
         freeze(bare, [about_state])
 
 
+def test_a_state_that_was_cut_is_no_state(shop: ModuleType, recorded: Record) -> None:
+    """With one snapshot lost, a change cannot be laid to the write that made it."""
+    about_state = check_from_spec({"kind": "forbid", "id": "state.no-cancel", "call": "cancel"})
+    incident = recorded(shop.bad())
+    spans = [
+        replace(
+            span,
+            events=tuple(replace(event, attributes={semconv.STATE_VALUE: '{"a'}) for event in span.events),
+        )
+        if span.events
+        else span
+        for span in incident.spans
+    ]
+    (run,) = read_runs(spans)
+
+    with pytest.raises(FreezeRefused, match="states is missing"):
+        freeze(RecordedRun(run=run, spans=spans, verdicts=judge(run, [about_state])), [about_state])
+
+
 def test_a_recorded_error_keeps_its_type_and_message(shop: ModuleType, recorded: Record) -> None:
     """Errors are recorded as errors."""
     check = check_from_spec({"kind": "forbid", "id": "no-lookup", "call": "lookup"})

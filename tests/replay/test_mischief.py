@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from redfirst.evaluators import ConfigurationError
-from redfirst.replay.proof import Refusal, Report, prove
+from redfirst.replay.proof import prove
+from redfirst.replay.report import Refusal, Report
 
 from .conftest import Place
 

@@ -9,10 +9,14 @@ from types import ModuleType
 import pytest
 
 from redfirst.evaluators import ConfigurationError, RedfirstError
+from redfirst.evaluators.check import check_from_spec
 from redfirst.replay.freezing import RecordedRun, freeze
-from redfirst.replay.proof import Level, Refusal, Step, prove, standing
+from redfirst.replay.project import Project
+from redfirst.replay.proof import prove
+from redfirst.replay.report import Level, Refusal, Step
 from redfirst.replay.running import run
 from redfirst.replay.scenario import HASHED_FILES, load
+from redfirst.replay.standing import standing
 
 from .conftest import CHECKS, Place
 
@@ -243,3 +247,45 @@ def test_a_number_of_runs_is_at_least_one(place: Place, runs: int) -> None:
         prove(place.scenario, place.project, level=Level.LIVE, runs=runs)
     with pytest.raises(ConfigurationError, match="at least 1"):
         run(place.scenario, place.project, at=0.0, runs=runs)
+
+
+LOOK_FIRST = check_from_spec({"kind": "recall", "id": "recall:cancel", "required_calls": ["lookup"]})
+
+
+@pytest.fixture
+def unchecked(project: Project, shop: ModuleType, recorded: Callable[..., RecordedRun]) -> Place:
+    """An incident whose failure is an absence: the answer was given without a lookup."""
+    checks = (*CHECKS, LOOK_FIRST)
+    folder = project.root / "scenarios" / "unchecked"
+    incident = recorded(shop.answers_unchecked(), checks=checks)
+    freeze(incident, checks, control=recorded(shop.with_careful_model(), checks=checks)).write(folder)
+    return Place(project, folder)
+
+
+@pytest.mark.parametrize(
+    ("factory", "refusal", "words"),
+    [
+        ("model_down", Refusal.INCONCLUSIVE, "a failure of the infrastructure, not of the agent"),
+        ("model_breaks", Refusal.OTHER_REASON, "termination"),
+    ],
+)
+def test_what_a_run_that_broke_off_left_undone_proves_nothing(
+    unchecked: Place, factory: str, refusal: Refusal, words: str
+) -> None:
+    """A call that was not made because nothing could be made is not the failure of production."""
+    broken = prove(unchecked.scenario, unchecked.project, agent=f"shop:{factory}", level=Level.LIVE, runs=3)
+    honest = prove(
+        unchecked.scenario, unchecked.project, agent="shop:answers_unchecked", level=Level.LIVE, runs=5
+    )
+
+    assert broken.refusal is refusal, broken.because
+    assert words in broken.because
+    assert honest.proven, honest.because
+
+
+def test_what_the_agent_raised_before_its_first_call_is_said(place: Place) -> None:
+    """Why nothing was called is the first thing a developer asks."""
+    report = prove(place.scenario, place.project, agent="shop:raises_at_once")
+
+    assert report.refusal is Refusal.AGENT_NOT_CALLED
+    assert "it raised ValueError: no such customer" in report.because

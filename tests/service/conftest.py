@@ -26,8 +26,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanContext, TraceFlags
 
-from redfirst.collector_processor.sqlite_reading import SqliteReader
-from redfirst.collector_processor.store import Query, StoredRun
+from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
+from redfirst.collector_processor.storing.store import Query, StoredRun
 
 SERVE = [sys.executable, "-m", "redfirst.collector_processor.cli", "serve"]
 QUICK = {

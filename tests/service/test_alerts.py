@@ -17,17 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redfirst.collector_processor.alerts import Policy, Standing, Stream, alert_id
-from redfirst.collector_processor.alerts_detector import Change, Detector, Status
-from redfirst.collector_processor.alerts_file import FILE, AlertFile
-from redfirst.collector_processor.alerts_runs import Observed, observed
-from redfirst.collector_processor.alerts_watch import OUTBOX, Alerts, Watch
-from redfirst.collector_processor.companions import Parts
-from redfirst.collector_processor.journal_format import START
-from redfirst.collector_processor.metrics import Metrics
-from redfirst.collector_processor.sqlite_store import SqliteStore
-from redfirst.collector_processor.store import Landing, RunState
-from redfirst.collector_processor.webhook import (
+from redfirst.collector_processor.alerting.detector import Change, Detector, Status
+from redfirst.collector_processor.alerting.file import FILE, AlertFile
+from redfirst.collector_processor.alerting.policy import Policy, Standing, Stream, alert_id
+from redfirst.collector_processor.alerting.runs import Observed, observed
+from redfirst.collector_processor.alerting.watch import OUTBOX, Alerts, Watch
+from redfirst.collector_processor.alerting.webhook import (
     EVENT,
     SIGNATURE,
     Posted,
@@ -36,9 +31,16 @@ from redfirst.collector_processor.webhook import (
     post,
     webhooks,
 )
+from redfirst.collector_processor.companions import Parts
+from redfirst.collector_processor.journal.format import START
+from redfirst.collector_processor.metrics import Metrics
+from redfirst.collector_processor.settings import AlertSettings, WebhookSettings
+from redfirst.collector_processor.storing.sqlite import SqliteStore
+from redfirst.collector_processor.storing.store import Landing, RunState
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.intervals import wilson
-from redfirst.replay.project import AlertSettings, WebhookSettings
+
+from .conftest import eventually
 
 S = 1_000_000_000
 T0 = 1_800_000_000 * S
@@ -405,14 +407,6 @@ def at(url: str, **more: Any) -> Webhook:
     return Webhook(**{"name": "ops", "url": url, "timeout": 2.0, "allow_loopback": True, **more})
 
 
-def until(what: Callable[[], Any], within: float = 10.0) -> Any:
-    deadline = time.monotonic() + within
-    while not (found := what()):
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.01)
-    return found
-
-
 def test_one_message_per_change_with_what_is_needed_to_act(shop: Shop, receiver: Receiver) -> None:
     """Firing and resolving each arrive exactly once, signed, with counts, runs, reasons and the command."""
     watch = shop.watch(at(receiver.url, secret="k3y", headers={"x-team": "blue"}))
@@ -420,10 +414,10 @@ def test_one_message_per_change_with_what_is_needed_to_act(shop: Shop, receiver:
     first = shop.land(1, True)
     for number in range(2, 9):
         shop.land(number, True)
-    until(lambda: len(receiver.got) == 1)
+    eventually(lambda: len(receiver.got) == 1)
     for number in range(100, 180):
         shop.land(number, False)
-    until(lambda: len(receiver.got) == 2)
+    eventually(lambda: len(receiver.got) == 2)
     time.sleep(0.2)
     assert watch.stop(5)
 
@@ -455,12 +449,12 @@ def test_a_restart_tells_nothing_twice_and_forgets_nothing(shop: Shop, receiver:
     watch.start()
     for number in range(8):
         shop.land(number, True)
-    until(lambda: receiver.got)
+    eventually(lambda: receiver.got)
     assert watch.stop(5)
 
     again = shop.watch(at(receiver.url))
     again.start()
-    until(lambda: again.detector.now)
+    eventually(lambda: again.detector.now)
     time.sleep(0.2)
     assert len(receiver.got) == 1
     assert again.stop(5)
@@ -468,7 +462,7 @@ def test_a_restart_tells_nothing_twice_and_forgets_nothing(shop: Shop, receiver:
         shop.land(number, False)
     last = shop.watch(at(receiver.url))
     last.start()
-    until(lambda: len(receiver.got) == 2)
+    eventually(lambda: len(receiver.got) == 2)
     assert last.stop(5)
 
     assert [message["status"] for message in receiver.messages] == ["firing", "resolved"]
@@ -511,7 +505,7 @@ def test_a_receiver_that_is_down_is_told_later_and_in_order(shop: Shop, receiver
     for number in range(8):
         shop.land(number, True)
     watch.start()
-    until(lambda: len(receiver.got) == 3)
+    eventually(lambda: len(receiver.got) == 3)
     assert watch.stop(5)
 
     assert {message["id"] for message in receiver.messages} == {receiver.messages[0]["id"]}
@@ -533,9 +527,9 @@ def test_a_slow_receiver_delays_no_other(shop: Shop, receiver: Receiver) -> None
     for number in range(8):
         shop.land(number, True)
     watch.start()
-    until(lambda: len(receiver.got) == 1)
+    eventually(lambda: len(receiver.got) == 1)
     release.set()
-    until(lambda: len(receiver.got) == 2)
+    eventually(lambda: len(receiver.got) == 2)
     assert watch.stop(5)
 
 
@@ -547,7 +541,7 @@ def test_a_redirect_is_not_followed(shop: Shop, receiver: Receiver) -> None:
     for number in range(8):
         shop.land(number, True)
     watch.start()
-    until(lambda: AlertFile(shop.folder / FILE).given_up)
+    eventually(lambda: AlertFile(shop.folder / FILE).given_up)
     assert watch.stop(5)
     target.close()
 
@@ -600,7 +594,7 @@ def test_the_companion_starts_and_stops_with_the_service(shop: Shop) -> None:
             metrics=shop.metrics,
         )
     )
-    until(lambda: shop.metrics.value("redfirst_alerts_firing") == 1)
+    eventually(lambda: shop.metrics.value("redfirst_alerts_firing") == 1)
     alerts.stop(5)
 
     assert alerts.destinations == (OUTBOX,)
@@ -703,7 +697,7 @@ def test_serve_posts_an_alert(stopped: Any, tools: Any, receiver: Receiver) -> N
     }
     served = stopped.start(REDFIRST_ALERTS=json.dumps(alerts), HOOK=receiver.url, KEY="k3y")
     assert served.post("/v1/traces", looping(tools), content_type="application/x-protobuf")[0] == 200
-    until(lambda: receiver.got, within=20)
+    eventually(lambda: receiver.got, within=20)
     message = receiver.messages[0]
 
     assert message["status"] == "firing"

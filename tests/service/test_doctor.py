@@ -17,8 +17,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
 
-from redfirst.collector_processor.doctor import examine
-from redfirst.collector_processor.doctor_findings import (
+from redfirst.collector_processor.commands.doctor import examine
+from redfirst.collector_processor.doctor.findings import (
     Finding,
     Level,
     content,
@@ -26,7 +26,7 @@ from redfirst.collector_processor.doctor_findings import (
     exporting,
     sampling,
 )
-from redfirst.collector_processor.doctor_probes import target
+from redfirst.collector_processor.doctor.probes import target
 from redfirst.collector_processor.home import Home
 
 NO_EXPORT = {"OTEL_TRACES_EXPORTER": "console"}

@@ -25,8 +25,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from redfirst.collector_processor.companions import Parts
-from redfirst.collector_processor.forwarding import RETIRED, Forwarding
-from redfirst.collector_processor.forwarding_answers import (
+from redfirst.collector_processor.forwarding.destinations import Destination, destinations
+from redfirst.collector_processor.forwarding.forwarder import RETIRED, Forwarding
+from redfirst.collector_processor.forwarding.refused import FOLDER, halves
+from redfirst.collector_processor.journal.format import Record
+from redfirst.collector_processor.journal.writing import Journal
+from redfirst.collector_processor.metrics import Metrics
+from redfirst.collector_processor.posting.answers import (
     FIRST_WAIT,
     LONGEST_ASKED,
     LONGEST_WAIT,
@@ -35,15 +40,12 @@ from redfirst.collector_processor.forwarding_answers import (
     understood,
     wait_before,
 )
-from redfirst.collector_processor.forwarding_destinations import Destination, destinations
-from redfirst.collector_processor.forwarding_http import Answer
-from redfirst.collector_processor.forwarding_refused import FOLDER, halves
-from redfirst.collector_processor.journal import Journal
-from redfirst.collector_processor.journal_format import Record
-from redfirst.collector_processor.metrics import Metrics
-from redfirst.collector_processor.sqlite_store import SqliteStore
+from redfirst.collector_processor.posting.poster import Answer
+from redfirst.collector_processor.settings import ForwardSettings, ServeSettings
+from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.evaluators.errors import ConfigurationError
-from redfirst.replay.project import ForwardSettings, ServeSettings
+
+from .conftest import eventually
 
 Respond = Callable[[bytes, int], tuple[int, dict[str, str], bytes]]
 OK = (200, {}, b"")
@@ -194,14 +196,6 @@ def to(url: str, name: str = "backend", **more: Any) -> Destination:
     return Destination(name=name, url=url, **{"timeout": 2.0, **more})
 
 
-def until(what: Callable[[], Any], within: float = 10.0) -> Any:
-    deadline = time.monotonic() + within
-    while not (found := what()):
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.01)
-    return found
-
-
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_destination_receives_the_bytes_that_were_accepted(
     home: Home, endpoint: Endpoint, packed: bool
@@ -209,7 +203,7 @@ def test_a_destination_receives_the_bytes_that_were_accepted(
     """Traces and log records arrive byte for byte, in order, at their own paths, with the configured headers."""
     home.forward(to(endpoint.url + "/otlp", headers={"x-team": "blue"}, gzip=packed))
     sent = [home.accept(traces("a", "b", "c")), home.accept(logs(), "logs"), home.accept(traces("d"))]
-    until(lambda: len(endpoint.got) == 3)
+    eventually(lambda: len(endpoint.got) == 3)
 
     assert endpoint.bodies == sent
     assert [path for path, _, _ in endpoint.got] == ["/otlp/v1/traces", "/otlp/v1/logs", "/otlp/v1/traces"]
@@ -224,7 +218,7 @@ def test_a_destination_gets_the_signals_it_takes(home: Home, endpoint: Endpoint)
     home.forward(to(endpoint.url, signals=("traces",)))
     home.accept(logs(), "logs")
     sent = home.accept(traces("a"))
-    until(lambda: endpoint.got)
+    eventually(lambda: endpoint.got)
 
     assert endpoint.bodies == [sent]
 
@@ -236,17 +230,17 @@ def test_one_dead_destination_delays_no_other_and_loses_nothing(home: Home, endp
     other.close()
     home.forward(to(endpoint.url, "up"), to(f"http://127.0.0.1:{port}", "down"))
     sent = [home.accept(traces(str(number))) for number in range(5)]
-    until(lambda: endpoint.bodies == sent)
+    eventually(lambda: endpoint.bodies == sent)
 
     assert home.metrics.value("redfirst_forward_lag_seconds", destination="down") >= 0
-    until(
+    eventually(
         lambda: home.metrics.value(
             "redfirst_forward_requests_total", destination="down", outcome="again", reason="connection"
         )
     )
     revived = Endpoint(port=port)
-    until(lambda: revived.bodies == sent)
-    until(lambda: home.metrics.value("redfirst_forward_lag_seconds", destination="down") == 0)
+    eventually(lambda: revived.bodies == sent)
+    eventually(lambda: home.metrics.value("redfirst_forward_lag_seconds", destination="down") == 0)
     revived.close()
     assert home.said == [
         "forwarding to down: not delivered (connection); trying again",
@@ -269,9 +263,9 @@ def test_a_destination_that_never_answers_is_given_its_time_and_no_more(
     home.forward(to(endpoint.url, timeout=0.3))
     sent = home.accept(traces("a"))
     labels = {"destination": "backend", "outcome": "again", "reason": "timeout"}
-    until(lambda: home.metrics.value("redfirst_forward_requests_total", **labels) >= 1)
+    eventually(lambda: home.metrics.value("redfirst_forward_requests_total", **labels) >= 1)
     release.set()
-    until(lambda: sent in endpoint.bodies)
+    eventually(lambda: sent in endpoint.bodies)
 
 
 def test_retry_after_is_honoured(home: Home, endpoint: Endpoint) -> None:
@@ -279,7 +273,7 @@ def test_retry_after_is_honoured(home: Home, endpoint: Endpoint) -> None:
     endpoint.respond = lambda _, count: (429, {"Retry-After": "1"}, b"") if count == 0 else OK
     home.forward(to(endpoint.url))
     sent = home.accept(traces("a"))
-    until(lambda: endpoint.bodies == [sent])
+    eventually(lambda: endpoint.bodies == [sent])
 
     assert endpoint.times[1] - endpoint.times[0] >= 1.0
     assert (
@@ -299,7 +293,7 @@ def test_a_poisonous_span_is_put_aside_and_all_others_arrive(home: Home, endpoin
     home.forward(to(endpoint.url, headers={"authorization": "Bearer s3cret"}))
     home.accept(traces("a", "b", "c", "poison", "e", "f", "g"))
     after = home.accept(traces("after"))
-    until(lambda: after in endpoint.bodies)
+    eventually(lambda: after in endpoint.bodies)
 
     arrived = [name for body in endpoint.bodies for name in names_in(body)]
     assert arrived == ["a", "b", "c", "e", "f", "g", "after"]
@@ -320,7 +314,7 @@ def test_a_destination_that_refuses_all_of_a_large_request_is_not_asked_for_ever
     home.forward(to(endpoint.url))
     names = [str(number) for number in range(300)]
     home.accept(traces(*names))
-    until(
+    eventually(
         lambda: (
             home.store.cursor("forward:backend") is not None
             and home.metrics.value("redfirst_forward_lag_seconds") == 0
@@ -344,7 +338,7 @@ def test_a_refusal_of_the_sender_is_kept_whole_and_blocks_nothing(
     endpoint.respond = lambda body, _: (status, {"Location": target.url}, b"") if b"first" in body else OK
     home.forward(to(endpoint.url))
     first, second = home.accept(traces("first", "x")), home.accept(traces("second"))
-    until(lambda: endpoint.bodies == [second])
+    eventually(lambda: endpoint.bodies == [second])
     target.close()
 
     assert len(endpoint.got) == 2
@@ -362,7 +356,7 @@ def test_partial_success_is_counted_and_not_sent_again(home: Home, endpoint: End
     home.forward(to(endpoint.url))
     home.accept(traces("a", "b", "c"))
     labels = {"destination": "backend", "signal": "traces"}
-    until(lambda: home.metrics.value("redfirst_forward_rejected_total", **labels) == 2)
+    eventually(lambda: home.metrics.value("redfirst_forward_rejected_total", **labels) == 2)
 
     assert len(endpoint.got) == 1
 
@@ -371,11 +365,11 @@ def test_a_restart_goes_on_where_it_stopped(home: Home, endpoint: Endpoint) -> N
     """A clean stop and start sends nothing twice and leaves nothing out."""
     home.forward(to(endpoint.url))
     sent = [home.accept(traces("a")), home.accept(traces("b"))]
-    until(lambda: endpoint.bodies == sent)
+    eventually(lambda: endpoint.bodies == sent)
     home.stop()
     sent.append(home.accept(traces("c")))
     home.forward(to(endpoint.url))
-    until(lambda: len(endpoint.bodies) >= 3)
+    eventually(lambda: len(endpoint.bodies) >= 3)
 
     assert endpoint.bodies == sent
 
@@ -387,7 +381,7 @@ def test_what_a_dead_destination_is_held_for_has_an_end(home: Home, endpoint: En
     home.accept(traces("old"), age=3600)
     home.accept(traces("older"), age=7200)
     fresh = home.accept(traces("fresh"))
-    until(lambda: endpoint.bodies == [fresh])
+    eventually(lambda: endpoint.bodies == [fresh])
 
     labels = {"destination": "backend", "reason": "held_too_long"}
     assert home.metrics.value("redfirst_forward_dropped_total", **labels) == 2
@@ -402,7 +396,7 @@ def test_a_destination_that_is_configured_no_more_holds_nothing(home: Home, endp
     home.stop()
     home.forward(to(endpoint.url, "gone"))
     sent = home.accept(traces("a"))
-    until(lambda: endpoint.bodies == [sent])
+    eventually(lambda: endpoint.bodies == [sent])
     home.stop()
 
     assert home.store.cursor("forward:gone") < RETIRED  # type: ignore[operator]
@@ -415,7 +409,7 @@ def test_a_new_destination_gets_the_backlog_only_when_asked(home: Home, endpoint
     everything = Endpoint()
     home.forward(to(endpoint.url, "new"), to(everything.url, "all", backlog=True))
     new = home.accept(traces("new"))
-    until(lambda: everything.bodies == [old, new] and endpoint.bodies)
+    eventually(lambda: everything.bodies == [old, new] and endpoint.bodies)
     everything.close()
 
     assert endpoint.bodies == [new]
@@ -425,11 +419,11 @@ PROCESS = """
 import sys, time
 from pathlib import Path
 from redfirst.collector_processor.companions import Parts
-from redfirst.collector_processor.forwarding import Forwarding
-from redfirst.collector_processor.forwarding_destinations import Destination
-from redfirst.collector_processor.journal import Journal
+from redfirst.collector_processor.forwarding.forwarder import Forwarding
+from redfirst.collector_processor.forwarding.destinations import Destination
+from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.metrics import Metrics
-from redfirst.collector_processor.sqlite_store import SqliteStore
+from redfirst.collector_processor.storing.sqlite import SqliteStore
 
 folder = Path(sys.argv[1])
 store = SqliteStore(folder / "store.sqlite3")
@@ -449,7 +443,7 @@ def test_a_killed_forwarder_loses_nothing(tmp_path: Path, endpoint: Endpoint) ->
     for round_ in range(4):
         wanted = len(endpoint.got) + 40
         process = subprocess.Popen([sys.executable, "-c", PROCESS, str(tmp_path), endpoint.url])
-        until(
+        eventually(
             (lambda wanted=wanted: len(endpoint.got) >= wanted)
             if round_ < 3
             else lambda: set(sent) <= set(endpoint.bodies),
@@ -558,10 +552,10 @@ def test_serve_forwards_what_it_acknowledges(stopped: Any, tools: Any, endpoint:
     sent = [tools.body_of(tools.a_run()) for _ in range(6)]
     for body in sent:
         assert served.post("/v1/traces", body, content_type="application/x-protobuf")[0] == 200
-    until(lambda: len(endpoint.got) >= 3)
+    eventually(lambda: len(endpoint.got) >= 3)
     served.kill()
     slow.set()
     served.start(REDFIRST_FORWARD=forward)
-    until(lambda: set(endpoint.bodies) == set(sent))
-    until(lambda: served.metrics()['redfirst_forward_lag_seconds{destination="backend"}'] == 0)
+    eventually(lambda: set(endpoint.bodies) == set(sent))
+    eventually(lambda: served.metrics()['redfirst_forward_lag_seconds{destination="backend"}'] == 0)
     assert served.stop() == 0

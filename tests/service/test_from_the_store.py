@@ -15,10 +15,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from redfirst.collector_processor.home import Home
-from redfirst.collector_processor.journal_format import START
-from redfirst.collector_processor.journal_reading import JournalFiles
-from redfirst.collector_processor.span_source import SpanSource
-from redfirst.collector_processor.sqlite_reading import SqliteReader
+from redfirst.collector_processor.journal.format import START
+from redfirst.collector_processor.journal.reading import JournalFiles
+from redfirst.collector_processor.scoring.span_source import SpanSource
+from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"

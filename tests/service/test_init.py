@@ -13,8 +13,15 @@ from typing import Any
 import pytest
 
 from redfirst.collector_processor.cli import main
-from redfirst.collector_processor.files import read_files
-from redfirst.collector_processor.init_drafts import drafts, guessed, rules_text, tools_in
+from redfirst.collector_processor.commands.init_drafts import drafts, guessed, rules_text, tools_in
+from redfirst.collector_processor.recorded.files import read_files
+from redfirst.collector_processor.settings import (
+    AlertSettings,
+    ForwardSettings,
+    ServeSettings,
+    WebhookSettings,
+    configured,
+)
 from redfirst.evaluators import strict_yaml
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.otlp_encode import encode_traces
@@ -23,15 +30,7 @@ from redfirst.evaluators.rules import load_rules
 from redfirst.evaluators.testing import a_run, call
 from redfirst.evaluators.trajectory import Effect, Trajectory
 from redfirst.evaluators.verdict import Outcome
-from redfirst.replay.project import (
-    AlertSettings,
-    ForwardSettings,
-    ServeSettings,
-    Settings,
-    WebhookSettings,
-    load_project,
-    project_at,
-)
+from redfirst.replay.project import Settings, load_project, project_at
 
 DRAFT = re.compile(
     r"# draft: (\S+) observed (\d+) times, would flag (\d+) runs of (\d+) \((\d+) could be judged"
@@ -145,7 +144,7 @@ def test_without_any_runs_the_files_are_a_start(project: Path, capsys: pytest.Ca
     """Nothing seen yet: both files load, there are no rules, and the command says so."""
     assert main(["init", "--out", "new"]) == 0
     assert load_rules((project / "new" / "rules.yaml").read_text(), "rules.yaml") == ()
-    assert project_at(project / "new" / "redfirst.yaml").settings.serve == ServeSettings()
+    assert configured(project_at(project / "new" / "redfirst.yaml")) == ServeSettings()
     assert "No runs were seen yet" in capsys.readouterr().out
 
 
@@ -158,15 +157,13 @@ def test_every_key_stands_in_the_configuration_with_its_default(project: Path) -
             assert re.search(rf"^[# -]*{key}:", text, re.MULTILINE), key
     lines = text.splitlines()
     serve = [line.removeprefix("# ").removeprefix("#") for line in lines[lines.index("# serve:") :]]
-    found = Settings.model_validate(strict_yaml.read("\n".join(serve), "serve").data)
+    found = ServeSettings.model_validate(strict_yaml.read("\n".join(serve), "serve").data["serve"])
 
-    assert found.serve.model_dump(exclude={"forward", "alerts"}) == ServeSettings().model_dump(
+    assert found.model_dump(exclude={"forward", "alerts"}) == ServeSettings().model_dump(
         exclude={"forward", "alerts"}
     )
-    assert found.serve.alerts.model_dump(exclude={"webhooks"}) == AlertSettings().model_dump(
-        exclude={"webhooks"}
-    )
-    (forward,), (webhook,) = found.serve.forward, found.serve.alerts.webhooks
+    assert found.alerts.model_dump(exclude={"webhooks"}) == AlertSettings().model_dump(exclude={"webhooks"})
+    (forward,), (webhook,) = found.forward, found.alerts.webhooks
     assert forward == ForwardSettings(name="phoenix", endpoint=forward.endpoint, headers=forward.headers)
     assert webhook == WebhookSettings(name="ops", url="env:OPS_WEBHOOK", secret="env:OPS_SECRET")
 

@@ -7,8 +7,8 @@ import signal
 import time
 from pathlib import Path
 
-from redfirst.collector_processor.journal_format import START
-from redfirst.collector_processor.journal_reading import JournalFiles
+from redfirst.collector_processor.journal.format import START
+from redfirst.collector_processor.journal.reading import JournalFiles
 from redfirst.evaluators.otlp import decode
 
 ROUNDS = int(os.environ.get("REDFIRST_KILL_ROUNDS", "4"))

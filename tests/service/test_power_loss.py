@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from redfirst.collector_processor.journal_format import START
-from redfirst.collector_processor.journal_reading import JournalFiles
+from redfirst.collector_processor.journal.format import START
+from redfirst.collector_processor.journal.reading import JournalFiles
 from redfirst.evaluators.otlp import decode
 
 SOURCE = Path(__file__).with_name("synced_lengths.c")

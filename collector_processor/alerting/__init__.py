@@ -1,0 +1,1 @@
+"""When flagged runs are an alert, and who is told."""

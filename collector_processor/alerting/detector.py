@@ -1,0 +1,137 @@
+"""The state of every stream over time, and the changes that people are told of. No clock and no files of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from redfirst.collector_processor.alerting.policy import (
+    Count,
+    Mark,
+    Policy,
+    Standing,
+    Stream,
+    alert_id,
+    counted,
+    followed,
+)
+from redfirst.collector_processor.alerting.runs import Observations, Observed
+
+
+class Status(StrEnum):
+    """What people are told."""
+
+    FIRING = "firing"
+    RESOLVED = "resolved"
+    NO_DATA = "no_data"
+    """It fired and was given up, because for too long there were too few runs to tell."""
+
+
+class Told(NamedTuple):
+    """The alert that people know of."""
+
+    alert: str
+    since_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing to tell; said once."""
+
+    stream: Stream
+    status: Status
+    alert: str
+    since_ns: int
+    """When the alert began to fire."""
+    at_ns: int
+    count: Count
+    failing: tuple[Observed, ...]
+    """The flagged runs of the window, oldest first."""
+    retracted: bool = False
+    """It resolved because later versions of its runs took back what it fired for."""
+
+    @property
+    def id(self) -> str:
+        """The same whenever this change is found again."""
+        return f"{self.alert}.{self.status.value}"
+
+
+class Detector:
+    """Takes runs in and says what changed."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        bases: Mapping[Stream, Mark] | None = None,
+        told: Mapping[Stream, Told] | None = None,
+    ) -> None:
+        """``bases`` and ``told`` are those of a detector before; its runs since ``horizon`` are to be taken again."""
+        self.policy = policy
+        self.bases = dict(bases or {})
+        """Where each stream stood some time ago: later versions of runs change what came since."""
+        self.told = dict(told or {})
+        """The alerts that people know to be firing."""
+        self.now: dict[Stream, Mark] = {}
+        self._runs = Observations(policy.per_check)
+
+    def horizon(self, now_ns: int) -> int:
+        """Runs judged up to this time no longer matter."""
+        window = self.policy.window_ns
+        return min([now_ns - window, *(mark.at_ns for mark in self.bases.values())]) - window
+
+    def take(self, seen: Observed) -> None:
+        """Take in a version of a run. The order does not matter, nor how often."""
+        self._runs.take(seen)
+
+    def tick(self, now_ns: int) -> list[Change]:
+        """Judge every stream at this time; gives what changed since people were told last."""
+        window = self.policy.window_ns
+        for stream in {*self._runs.streams(), *self.bases, *self.told}:
+            base = self.bases.get(stream, Mark())
+            samples = self._runs.samples(stream)
+            if base.at_ns < now_ns - 2 * window:
+                base = self.bases[stream] = followed(samples, base, self.policy, now_ns - window)
+            self.now[stream] = followed(samples, base, self.policy, now_ns)
+        changes = [
+            change for stream in sorted(self.now) if (change := self._change(stream, now_ns)) is not None
+        ]
+        self._forget(now_ns)
+        return changes
+
+    def _change(self, stream: Stream, now_ns: int) -> Change | None:
+        mark, told = self.now[stream], self.told.get(stream)
+        if (mark.standing is Standing.FIRING) == (told is not None):
+            return None
+        status = {
+            Standing.FIRING: Status.FIRING,
+            Standing.OK: Status.RESOLVED,
+            Standing.NO_DATA: Status.NO_DATA,
+        }[mark.standing]
+        retracted = told is not None and mark.since_ns <= told.since_ns
+        if told is None:
+            told = self.told[stream] = Told(alert_id(stream, mark.since_ns), mark.since_ns)
+        else:
+            del self.told[stream]
+        window = self._runs.within(stream, now_ns - self.policy.window_ns, now_ns)
+        return Change(
+            stream=stream,
+            status=Status.RESOLVED if retracted else status,
+            alert=told.alert,
+            since_ns=told.since_ns,
+            at_ns=now_ns,
+            count=counted(window),
+            failing=tuple(self._runs.run(sample.run_id) for sample in window if sample.bad),
+            retracted=retracted,
+        )
+
+    def _forget(self, now_ns: int) -> None:
+        """Let go of streams and runs that can change nothing any more."""
+        self._runs.forget(self.horizon(now_ns))
+        there = set(self._runs.streams())
+        for stream, mark in list(self.now.items()):
+            if stream not in there and stream not in self.told and mark.standing is not Standing.FIRING:
+                del self.now[stream]
+                self.bases.pop(stream, None)

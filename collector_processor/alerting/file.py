@@ -1,0 +1,139 @@
+"""What alerts remember between starts: where streams stood, what people were told, and what is still to be posted.
+
+One JSON file in the home, replaced as a whole. The runs themselves are read from the store again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from redfirst.collector_processor.alerting.detector import Told
+from redfirst.collector_processor.alerting.policy import Mark, Standing, Stream
+from redfirst.collector_processor.disk import sync_folder
+
+Json = Any
+FILE = "alerts.json"
+SCHEMA = "redfirst.alerts/1"
+_GIVEN_UP = 50
+"""How many notifications that reached nobody are kept to be looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One message to one webhook."""
+
+    id: str
+    webhook: str
+    body: Mapping[str, Json]
+    created_ns: int
+    attempts: int = 0
+    next_ns: int = 0
+    error: str = ""
+
+
+class AlertFile:
+    """The file and what it holds. Safe from any thread; every change is durable on return."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file; ``unreadable`` says where one was put aside that could not be read."""
+        self.unreadable: Path | None = None
+        self.bases: dict[Stream, Mark] = {}
+        self.told: dict[Stream, Told] = {}
+        self.given_up: list[Notice] = []
+        self._queue: list[Notice] = []
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        try:
+            self._take(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self.unreadable = path.with_suffix(".unreadable")
+            path.replace(self.unreadable)
+            self.bases, self.told, self.given_up, self._queue = {}, {}, [], []
+
+    def keep(
+        self, bases: Mapping[Stream, Mark], told: Mapping[Stream, Told], notices: Sequence[Notice] = ()
+    ) -> None:
+        """Keep where streams stand together with what is to be posted because of it."""
+        with self._lock:
+            self.bases, self.told = dict(bases), dict(told)
+            known = {(notice.id, notice.webhook) for notice in self._queue}
+            self._queue += [one for one in notices if (one.id, one.webhook) not in known]
+            self._write()
+
+    def first(self, webhook: str) -> Notice | None:
+        """The oldest message to a webhook; the others wait for it, so that they arrive in order."""
+        with self._lock:
+            return next((notice for notice in self._queue if notice.webhook == webhook), None)
+
+    def waiting(self) -> int:
+        """Messages that have not arrived."""
+        with self._lock:
+            return len(self._queue)
+
+    def done(self, notice: Notice) -> None:
+        """It arrived."""
+        with self._lock:
+            self._queue = [one for one in self._queue if not _same(one, notice)]
+            self._write()
+
+    def later(self, notice: Notice, next_ns: int, error: str) -> None:
+        """It did not; it is tried again."""
+        with self._lock:
+            tried = replace(notice, attempts=notice.attempts + 1, next_ns=next_ns, error=error)
+            self._queue = [tried if _same(one, notice) else one for one in self._queue]
+            self._write()
+
+    def give_up(self, notice: Notice, error: str) -> None:
+        """It will not."""
+        with self._lock:
+            self._queue = [one for one in self._queue if not _same(one, notice)]
+            self.given_up = [*self.given_up, replace(notice, error=error)][-_GIVEN_UP:]
+            self._write()
+
+    def _write(self) -> None:
+        streams = [
+            {"stream": list(stream), "mark": asdict(self.bases[stream]) if stream in self.bases else None}
+            | ({"told": list(self.told[stream])} if stream in self.told else {})
+            for stream in sorted({*self.bases, *self.told})
+        ]
+        value = {
+            "schema": SCHEMA,
+            "streams": streams,
+            "queue": [asdict(notice) for notice in self._queue],
+            "given_up": [asdict(notice) for notice in self.given_up],
+        }
+        aside = self._path.with_suffix(".new")
+        with aside.open("w", encoding="utf-8") as file:
+            json.dump(value, file)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(self._path)
+        sync_folder(self._path.parent)
+
+    def _take(self, value: Json) -> None:
+        if value["schema"] != SCHEMA:
+            raise ValueError(value["schema"])
+        for entry in value["streams"]:
+            stream = Stream(*(str(part) for part in entry["stream"]))
+            if entry["mark"] is not None:
+                mark = Mark(**entry["mark"])
+                self.bases[stream] = replace(mark, standing=Standing(mark.standing))
+            if "told" in entry:
+                alert, since_ns = entry["told"]
+                self.told[stream] = Told(str(alert), int(since_ns))
+        self._queue = [Notice(**entry) for entry in value["queue"]]
+        self.given_up = [Notice(**entry) for entry in value["given_up"]]
+
+
+def _same(one: Notice, other: Notice) -> bool:
+    return (one.id, one.webhook) == (other.id, other.webhook)

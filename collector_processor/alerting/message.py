@@ -1,0 +1,64 @@
+"""An alert as it is posted: one JSON object that a person can act on and a program can match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from redfirst.collector_processor.alerting.detector import Change, Status
+from redfirst.collector_processor.alerting.policy import Policy
+from redfirst.collector_processor.alerting.runs import Observed, reasons
+from redfirst.collector_processor.storing.rows import moment
+
+Json = Any
+SCHEMA = "redfirst.alert/1"
+_RUNS = 5
+
+
+def message(change: Change, policy: Policy, *, there: Callable[[Observed], bool] = lambda _: True) -> Json:
+    """The body of one notification; ``there`` says whether a run has not been erased since."""
+    failing: list[Observed] = []
+    for run in change.failing:
+        if len(failing) < _RUNS and there(run):
+            failing.append(run)
+    count, stream = change.count, change.stream
+    interval = count.interval(policy.z)
+    return {
+        "schema": SCHEMA,
+        "id": change.id,
+        "alert": change.alert,
+        "status": change.status.value,
+        "tenant": stream.tenant,
+        "agent": stream.agent or None,
+        "check": stream.check or None,
+        "text": _text(change, policy),
+        "since": moment(change.since_ns),
+        "at": moment(change.at_ns),
+        "flagged": count.flagged,
+        "judged": count.judged,
+        "interval": None if interval is None else [round(bound, 4) for bound in interval],
+        "threshold": policy.threshold,
+        "z": policy.z,
+        "min_runs": policy.min_runs,
+        "window_seconds": policy.window_ns / 1e9,
+        "retracted": change.retracted,
+        "failing_runs": [run.run_id for run in failing],
+        "reasons": reasons(change.failing, stream.check),
+        "freeze": f"redfirst freeze {failing[0].run_id}" if failing else None,
+    }
+
+
+def _text(change: Change, policy: Policy) -> str:
+    stream, count = change.stream, change.count
+    who = f"agent {stream.agent}" if stream.agent else "runs without an agent's name"
+    what = f"failed {stream.check}" if stream.check else "flagged"
+    share = f"{count.flagged} of {count.judged} runs {what}"
+    interval = count.interval(policy.z)
+    bounds = "" if interval is None else f" (interval {interval[0]:.0%} to {interval[1]:.0%})"
+    if change.status is Status.FIRING:
+        return f"{who}: {share}{bounds}, more than the {policy.threshold:.0%} tolerated"
+    if change.retracted:
+        return f"{who}: retracted; with later spans, {share}{bounds}"
+    if change.status is Status.RESOLVED:
+        return f"{who}: back below the {policy.threshold:.0%} tolerated; {share}{bounds}"
+    return f"{who}: too few runs for too long to tell whether it still holds; {share}{bounds}"

@@ -1,0 +1,127 @@
+"""The runs that alerts count: what of a stored run matters to them, and which version of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from redfirst.collector_processor.alerting.policy import Sample, Stream
+from redfirst.collector_processor.storing.store import RunState, StoredRun
+from redfirst.evaluators.check import severity_named
+from redfirst.evaluators.verdict import Outcome, Severity
+
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """One version of a run, as far as alerts need it."""
+
+    run_id: str
+    version: int
+    judged_ns: int
+    at_ns: int | None
+    """When it was judged first; None when it has no verdicts."""
+    tenant: str
+    agent: str
+    failed: tuple[tuple[str, str], ...] = ()
+    """The checks that flag it, each with its reason."""
+    decided: frozenset[str] = frozenset()
+    """The checks which could have flagged it and came to an answer; empty when it is no observation."""
+
+
+def observed(versions: Sequence[StoredRun]) -> Observed:
+    """What alerts see of a run, from all of its versions, oldest first; at least one."""
+    latest = versions[-1]
+    scored = [run.judged_ns for run in versions if run.state is RunState.SCORED]
+    verdicts = (latest.record or {}).get("verdicts") or () if latest.state is RunState.SCORED else ()
+    could = [one for one in verdicts if severity_named(one["severity"]) >= Severity.FLAG]
+    return Observed(
+        run_id=latest.run_id,
+        version=latest.version,
+        judged_ns=latest.judged_ns,
+        at_ns=min(scored, default=None),
+        tenant=latest.tenant,
+        agent=latest.agent or "",
+        failed=tuple((one["check"], one["because"]) for one in could if one["outcome"] == Outcome.FAILED),
+        decided=frozenset(
+            one["check"] for one in could if one["outcome"] in (Outcome.FAILED, Outcome.PASSED)
+        ),
+    )
+
+
+class Observations:
+    """The runs that may still count. Taking them in any order, and again, ends in the same."""
+
+    def __init__(self, per_check: bool = False) -> None:
+        self._per_check = per_check
+        self._runs: dict[str, Observed] = {}
+        self._streams: dict[Stream, list[Sample]] = {}
+
+    def take(self, seen: Observed) -> None:
+        """Take a version of a run in. The newest is what counts, at the time of the first that had verdicts."""
+        before = self._runs.get(seen.run_id)
+        if before is not None and before.version >= seen.version:
+            return
+        self._runs[seen.run_id] = seen
+        gone, come = set(self._samples(before)), set(self._samples(seen))
+        for stream, sample in gone - come:
+            self._streams[stream].remove(sample)
+        for stream, sample in come - gone:
+            insort(self._streams.setdefault(stream, []), sample)
+
+    def samples(self, stream: Stream) -> Sequence[Sample]:
+        """The runs of a stream, in order of time."""
+        return self._streams.get(stream, ())
+
+    def streams(self) -> Iterable[Stream]:
+        """Every stream there are runs of."""
+        return list(self._streams)
+
+    def run(self, run_id: str) -> Observed:
+        """What is known of a run."""
+        return self._runs[run_id]
+
+    def within(self, stream: Stream, start_ns: int, end_ns: int) -> list[Sample]:
+        """The runs of a stream after ``start_ns`` and up to ``end_ns``."""
+        return [sample for sample in self.samples(stream) if start_ns < sample.at_ns <= end_ns]
+
+    def forget(self, until_ns: int) -> None:
+        """Let go of runs up to this time."""
+        self._runs = {
+            run_id: one
+            for run_id, one in self._runs.items()
+            if (one.judged_ns if one.at_ns is None else one.at_ns) > until_ns
+        }
+        for samples in self._streams.values():
+            del samples[: bisect_right(samples, until_ns, key=lambda sample: sample.at_ns)]
+        self._streams = {stream: samples for stream, samples in self._streams.items() if samples}
+
+    def _samples(self, seen: Observed | None) -> Iterator[tuple[Stream, Sample]]:
+        if seen is None or seen.at_ns is None or not seen.decided:
+            return
+        failed = {check for check, _ in seen.failed}
+        if not self._per_check:
+            yield Stream(seen.tenant, seen.agent), Sample(seen.at_ns, seen.run_id, bool(failed))
+            return
+        for check in seen.decided:
+            yield Stream(seen.tenant, seen.agent, check), Sample(seen.at_ns, seen.run_id, check in failed)
+
+
+def reasons(failing: Iterable[Observed], check: str = "", limit: int = 3) -> list[Mapping[str, object]]:
+    """The checks that flagged most of these runs, each with its number of runs and the first reason."""
+    found: dict[str, list[str]] = {}
+    for run in failing:
+        for name, because in run.failed:
+            if check in ("", name):
+                found.setdefault(name, []).append(because)
+    ranked = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [
+        {"check": name, "runs": len(texts), "example": _short(texts[0])} for name, texts in ranked[:limit]
+    ]
+
+
+def _short(text: str) -> str:
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"

@@ -1,0 +1,1 @@
+"""The verbs of ``redfirst``: a module each, with ``configure`` and ``execute``."""

@@ -1,0 +1,80 @@
+"""``redfirst freeze``: a flagged run becomes a scenario draft."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from pathlib import Path
+
+from redfirst.collector_processor.recorded.sources import Recorded, add_source_arguments, recorded_runs
+from redfirst.collector_processor.rules_file import checks_of
+from redfirst.collector_processor.terminal import Screen
+from redfirst.evaluators import Outcome, Stop, flagged
+from redfirst.replay.freezing import RecordedRun, freeze
+from redfirst.replay.project import load_project
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument("run", metavar="RUN", help="a trace id, or the beginning of one")
+    add_source_arguments(parser)
+    parser.add_argument(
+        "--check", action="append", default=[], metavar="ID", help="prove this failed check (repeatable)"
+    )
+    parser.add_argument("--out", metavar="DIR", help="folder to write (default: scenarios/ID)")
+    parser.add_argument("--replace", action="store_true", help="overwrite another version of the scenario")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Write the draft. 3 when the trace lacks what an execution needs."""
+    project = load_project(Path.cwd())
+    checks = checks_of(project, options.rules)
+    recorded = recorded_runs(project, options.traces, checks)
+    incident = recorded.named(options.run)
+    draft = freeze(incident, checks, only=options.check, control=passing_run(recorded, incident))
+    folder = (
+        Path(options.out) if options.out else project.root / project.settings.scenarios / draft.scenario.id
+    )
+    draft.write(folder, replace=options.replace)
+    if options.json:
+        print(
+            json.dumps(
+                {
+                    "scenario": draft.scenario.id,
+                    "folder": str(folder),
+                    "targets": [check.id for check in draft.scenario.targets()],
+                    "completeness": draft.scenario.completeness.model_dump(),
+                    "control": "good.jsonl" in draft.files,
+                    "notes": list(draft.notes),
+                }
+            )
+        )
+        return 0
+    screen = Screen()
+    screen.line(f"wrote {folder}")
+    screen.para(draft.scenario.title, indent="  ")
+    grades = draft.scenario.completeness.model_dump().items()
+    screen.para(", ".join(f"{name} {grade}" for name, grade in grades), indent="  ")
+    for note in draft.notes:
+        screen.para(note, indent="  note: ", hang="        ")
+    print(
+        f"  next: redfirst prove {shlex.quote(_near(folder))}"
+    )  # whole, however long: it is there to be copied
+    return 0
+
+
+def _near(folder: Path) -> str:
+    """The folder as it is named from here."""
+    here = Path.cwd()
+    return str(folder.resolve().relative_to(here) if folder.resolve().is_relative_to(here) else folder)
+
+
+def passing_run(recorded: Recorded, incident: RecordedRun) -> RecordedRun | None:
+    """A run of the same task that completed and that no check complained of: the control's recording."""
+    for other in recorded.same_task(incident):
+        unsure = any(v.outcome is Outcome.INCONCLUSIVE for v in other.verdicts)
+        if other.run.termination.reason is Stop.COMPLETED and not unsure and not flagged(other.verdicts):
+            return other
+    return None

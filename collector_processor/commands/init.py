@@ -1,0 +1,209 @@
+"""``redfirst init``: a commented configuration, and draft rules from the tools that were seen."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from redfirst.collector_processor.commands.init_drafts import Draft, Tool, drafts, rules_text, tools_in
+from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.journal.reading import RecordLost
+from redfirst.collector_processor.recorded.files import read_files
+from redfirst.collector_processor.scoring.span_source import SpanSource, decoded
+from redfirst.collector_processor.settings import configured
+from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
+from redfirst.collector_processor.storing.store import Query, RunState
+from redfirst.evaluators import yaml_writer
+from redfirst.evaluators.errors import ConfigurationError, UnreadableInput
+from redfirst.evaluators.reading import read
+from redfirst.evaluators.rules import load_rules
+from redfirst.evaluators.trajectory import Trajectory
+from redfirst.replay.project import load_project, project_at
+
+CONFIGURATION = "redfirst.yaml"
+RULES = "rules.yaml"
+_MOST = 2000
+"""Runs of a store that are looked at, the newest."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument(
+        "--traces",
+        action="append",
+        metavar="PATH",
+        help="OTLP files or folders to learn the tools from (default: the store)",
+    )
+    parser.add_argument(
+        "--home", metavar="DIR", help="where the store lies (default: REDFIRST_HOME or .redfirst)"
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", default=".", help="folder to write to (default: the current one)"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite files that are there")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Write both files. Files that are there are overwritten only with ``--force``, or when a person says so."""
+    out = Path(options.out)
+    targets = (out / CONFIGURATION, out / RULES)
+    _may_write([path for path in targets if path.exists()], force=options.force)
+    runs = _runs(options)
+    tools, found = tools_in(runs), drafts(runs)
+    rules = rules_text(found, tools)
+    load_rules(rules, str(targets[1]))
+    agents = sorted({name for run in runs for name in run.agents})
+    out.mkdir(parents=True, exist_ok=True)
+    targets[0].write_text(
+        _configuration(agents, [_from(out, path) for path in options.traces or ()]), "utf-8"
+    )
+    targets[1].write_text(rules, "utf-8")
+    configured(project_at(targets[0]))
+    _report(targets, runs, tools, found)
+    return 0
+
+
+def _may_write(there: Sequence[Path], *, force: bool) -> None:
+    if not there or force:
+        return
+    names = " and ".join(str(path) for path in there)
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        print(f"Overwrite {names}? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+    raise ConfigurationError(
+        f"{names}: there already, and left as it is. Pass --force to overwrite, or --out DIR."
+    )
+
+
+def _runs(options: argparse.Namespace) -> list[Trajectory]:
+    if options.traces:
+        stream = read_files(options.traces)
+        return list(read(stream.spans, stream.logs).runs)
+    home = Home(Path(options.home) if options.home else load_project(Path.cwd()).home)
+    if not home.store.exists():
+        return []
+    return list(_stored(home))
+
+
+def _stored(home: Home) -> Iterator[Trajectory]:
+    """The newest runs of the store, as far as the journal still holds their spans."""
+    reader, source = SqliteReader(home.store), SpanSource(home.journal)
+    gone = 0
+    try:
+        for run in reader.runs(Query(states=(RunState.SCORED,), limit=_MOST)):
+            try:
+                found = decoded(source.slices(bytes.fromhex(run.run_id), reader.positions(run.run_id)))
+            except (RecordLost, UnreadableInput):
+                gone += 1
+                continue
+            yield from read(found.spans, found.logs).runs
+    finally:
+        reader.close()
+        source.close()
+    if gone:
+        print(
+            f"redfirst: {gone} run(s) left out: the journal no longer holds all of their spans",
+            file=sys.stderr,
+        )
+
+
+def _from(out: Path, path: str) -> str:
+    """A path as the configuration in ``out`` must name it."""
+    absolute = Path(path).resolve()
+    try:
+        return str(absolute.relative_to(out.resolve()))
+    except ValueError:
+        return str(absolute)
+
+
+def _report(
+    targets: Sequence[Path], runs: Sequence[Trajectory], tools: Sequence[Tool], found: Sequence[Draft]
+) -> None:
+    print(f"Wrote {targets[0]} and {targets[1]}.")
+    if not runs:
+        print("No runs were seen yet: the rules file is empty. Run redfirst init --force again after some.")
+        return
+    print(f"{len(runs)} runs, {len(tools)} tools, {len(found)} draft rules:")
+    for draft in found:
+        print(f"  {draft.rule['id']}: would flag {draft.flagged} of {draft.runs} runs")
+
+
+def _configuration(agents: Sequence[str], traces: Sequence[str]) -> str:
+    """``redfirst.yaml``: every key with its default and what it does."""
+    agent = agents[0] if agents else "support"
+    example = yaml_writer.dump({agent: {"call": "mybot.agent:make", "input": "messages"}}).splitlines()
+    named = yaml_writer.dump({"traces": list(traces)}) if traces else "# traces: [traces.jsonl]\n"
+    seen = (
+        f"; seen: {', '.join(''.join(c for c in name if c.isprintable()) for name in agents)}"
+        if agents
+        else ""
+    )
+    return _TEMPLATE.format(
+        agents="\n".join(f"#   {line}" for line in example), seen=seen[:200], traces=named, rules=RULES
+    )
+
+
+_TEMPLATE = """\
+# The configuration of redfirst. A key that is commented out shows its default.
+
+# The agents that prove and run may call{seen}. The name is the one in the traces; call is
+# module:factory, and what the factory makes is called with one request. input is text or messages.
+# agents:
+{agents}
+
+# Where those modules are imported from.
+# path: ["."]
+
+# What must hold, from this folder.
+rules: {rules}
+
+# OTLP files or folders that show and freeze look in beside the store.
+{traces}
+# The folder that freeze writes to.
+# scenarios: scenarios
+
+# What redfirst serve does. REDFIRST_ and a key in capitals override it: REDFIRST_HTTP_PORT=0.
+# serve:
+#   host: 127.0.0.1               # anything but loopback lets others in
+#   grpc_port: 4317               # OTLP/gRPC; 0 takes a free port and prints it
+#   http_port: 4318               # OTLP/HTTP
+#   page_port: 4320               # JSON API, metrics, health
+#   settle_seconds: 10            # quiet time after which a run whose root has ended is judged
+#   idle_seconds: 180             # the same for a run without a root
+#   age_seconds: 86400            # a run that does not end is judged as it is
+#   max_body_bytes: 67108864      # largest request, before and after decompression
+#   score_seconds: 30             # what judging one run may take
+#   retain_days: 30               # age at which spans go, except those of flagged runs
+#   retain_bytes: 8589934592      # size of the journal beyond which its oldest part goes
+#   min_free_bytes: 268435456     # free disk space below which senders are asked to wait
+#
+#   forward:                      # every accepted request goes to each of these, byte for byte
+#     - name: phoenix             # names its place in the queue, its metrics, its dead letters
+#       endpoint: http://localhost:6006    # /v1/traces and /v1/logs are added; env:NAME reads a variable
+#       headers: {{authorization: "env:PHOENIX_AUTH"}}
+#       gzip: false
+#       signals: [traces, logs]   # a backend without /v1/logs takes traces only
+#       timeout: 10               # seconds of one request
+#       backlog: false            # true: a new destination gets all that the journal holds
+#       hold_days: 3              # what it does not take for so long is dropped, and counted
+#
+#   alerts:                       # per agent: flagged runs of those judged within the window
+#     window_seconds: 3600
+#     min_runs: 20                # fewer are no_data: no alert, and none is resolved
+#     threshold: 0.2              # the share of flagged runs that is tolerated
+#     z: 3                        # fires when the lower Wilson bound at z is above the threshold
+#     resolve_z: 1                # resolves when the upper Wilson bound at resolve_z is below it
+#     stale_seconds: 86400        # an alert without enough runs for so long is given up
+#     per: agent                  # or check: one alert for each check of each agent
+#     webhooks:
+#       - name: ops
+#         url: env:OPS_WEBHOOK    # POST of one JSON object per change; redirects are not followed
+#         headers: {{}}
+#         secret: env:OPS_SECRET  # signs each post: Redfirst-Signature
+#         timeout: 5
+#         allow_private: false    # true: the address may be of a private network
+#         allow_loopback: false   # true: the address may be this machine
+"""

@@ -1,0 +1,41 @@
+"""``redfirst label``: a person says whether a flag was right, so that the precision of each check is known."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+from redfirst.collector_processor.commands.changing import add_run_arguments, change, home_of
+from redfirst.collector_processor.storing.store import Label
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    add_run_arguments(parser)
+    parser.add_argument("judgement", choices=["right", "wrong"], help="whether the verdict was right")
+    parser.add_argument(
+        "--check", metavar="ID", default="", help="the check that is meant (default: the run as a whole)"
+    )
+    parser.add_argument("--note", metavar="TEXT", default="", help="why")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Keep the label; what was said before of the same check is replaced."""
+    right = options.judgement == "right"
+    body = {"right": right, "check": options.check, "note": options.note}
+    run_id = change(
+        home_of(options.home),
+        options.run,
+        "label",
+        body,
+        lambda store, name: store.label(Label(run_id=name, at_ns=time.time_ns(), **body)),
+    )
+    about = options.check or "the run as a whole"
+    print(
+        json.dumps({"trace_id": run_id, **body})
+        if options.json
+        else f"{run_id}: {about} is labelled {options.judgement}"
+    )
+    return 0

@@ -1,0 +1,89 @@
+"""``redfirst score``: read OTLP files, judge each run once, print one object or one line per run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from redfirst.collector_processor.recorded.files import Stream, read_files
+from redfirst.collector_processor.rules_file import checks_of
+from redfirst.collector_processor.terminal import WIDTH, fit
+from redfirst.evaluators.check import judge
+from redfirst.evaluators.reading import read
+from redfirst.evaluators.record import errors_of, repeats_of, run_record
+from redfirst.evaluators.trajectory import Trajectory
+from redfirst.evaluators.verdict import Verdict, flagged
+from redfirst.replay.project import load_project
+
+_HEADER = ("TRACE", "AGENT", "ENDED", "CALLS", "ERR", "REP", "FAILED CHECKS")
+_WIDTHS = (8, 16, 11, 5, 4, 4)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="OTLP files, or directories of them; .gz is unpacked"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object per run, one per line")
+    parser.add_argument("--rules", metavar="FILE", help="a rules file (default: rules: of redfirst.yaml)")
+    parser.add_argument("--fail-on-flag", action="store_true", help="exit 1 when a run is flagged")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Score everything under the paths. 0 when all was read; 1 only with ``--fail-on-flag``."""
+    checks = checks_of(load_project(Path.cwd()), options.rules)
+    stream = read_files(options.paths)
+    found = read(stream.spans, stream.logs)
+    any_flagged = False
+    if not options.json:
+        print(_row(_HEADER))
+    for run in found.runs:
+        verdicts = judge(run, checks)
+        any_flagged = any_flagged or flagged(verdicts)
+        if options.json:
+            print(json.dumps(run_record(run, verdicts), ensure_ascii=True, allow_nan=False))
+        else:
+            print(_line(run, verdicts))
+    _report(stream, len(found.runs), found.not_a_run)
+    return 1 if any_flagged and options.fail_on_flag else 0
+
+
+def _line(run: Trajectory, verdicts: Iterable[Verdict]) -> str:
+    """One run in at most ``WIDTH`` columns."""
+    found = tuple(verdicts)
+    repeats = repeats_of(found)
+    failed = [verdict.check for verdict in found if verdict.flags]
+    return _row(
+        (
+            (run.trace_ids[0] if run.trace_ids else run.run_id)[:8],
+            run.agents[0] if run.agents else "-",
+            run.termination.reason.value,
+            str(len(run.tool_calls)),
+            str(errors_of(run)),
+            "?" if repeats is None else str(repeats),
+            f"FLAGGED {', '.join(failed)}" if failed else "",
+        )
+    )
+
+
+def _row(cells: Sequence[str]) -> str:
+    fixed = [fit(cell, width).ljust(width) for cell, width in zip(cells, _WIDTHS, strict=False)]
+    return fit(" ".join([*fixed, cells[-1]]).rstrip(), WIDTH)
+
+
+def _report(stream: Stream, runs: int, not_a_run: int) -> None:
+    """What was read and what was not, on stderr."""
+    parts = [f"{runs} run(s) in {stream.files} file(s)"]
+    if not_a_run:
+        parts.append(f"{not_a_run} trace(s) without an agent, a model or a tool call")
+    parts += [
+        f"{count} record(s) refused: {reason}" for reason, count in sorted(Counter(stream.refused).items())
+    ]
+    parts += [
+        f"{count} file(s) skipped: {reason}" for reason, count in sorted(Counter(stream.skipped).items())
+    ]
+    print(f"redfirst: {'; '.join(parts)}", file=sys.stderr)

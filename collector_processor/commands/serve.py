@@ -1,0 +1,89 @@
+"""``redfirst serve``: the processor, on local files and loopback ports, until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import functools
+import importlib.util
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from redfirst.collector_processor.alerting.policy import Policy
+from redfirst.collector_processor.alerting.watch import Alerts
+from redfirst.collector_processor.alerting.webhook import webhooks
+from redfirst.collector_processor.companions import Companion
+from redfirst.collector_processor.forwarding.destinations import destinations
+from redfirst.collector_processor.forwarding.forwarder import Forwarding
+from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.rules_file import rules_text
+from redfirst.collector_processor.settings import ServeSettings, configured, in_force
+from redfirst.evaluators.errors import ConfigurationError
+from redfirst.evaluators.rules import load_rules
+from redfirst.replay.project import Project, load_project, project_at
+
+_NEEDED = ("uvicorn", "httptools", "grpc")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument(
+        "--home", metavar="DIR", help="where journal and store lie (default: REDFIRST_HOME or .redfirst)"
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="the redfirst.yaml to use (default: the nearest one)"
+    )
+    parser.add_argument("--rules", metavar="FILE", help="a rules file (default: rules: of redfirst.yaml)")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT; 0 when it stopped because of that."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(f"serve needs {', '.join(missing)}: pip install 'redfirst[server]'.")
+    project = project_at(Path(options.config)) if options.config else load_project(Path.cwd())
+    settings = in_force(configured(project))
+    rules = _rules(project, options.rules)
+    from redfirst.collector_processor.service import Service
+
+    home = Home(Path(options.home) if options.home else project.home)
+    say = functools.partial(print, flush=True)
+    beside = _companions(settings, home, say=say)
+    service = Service(home, settings, rules=rules, say=say, companions=beside)
+    return 0 if asyncio.run(service.run()) else 1
+
+
+def _rules(project: Project, given: str | None) -> tuple[str, str] | None:
+    """The rules file's text and name, checked here so that a mistake stops the start and not the scorer."""
+    rules = rules_text(project, given)
+    if rules is not None:
+        load_rules(*rules)
+    return rules
+
+
+def _companions(
+    settings: ServeSettings,
+    home: Home,
+    *,
+    say: Callable[[str], None],
+    environment: Mapping[str, str] = os.environ,
+) -> tuple[Companion, ...]:
+    """Forwarding and alerts, with what they take from the environment.
+
+    Raises:
+        ConfigurationError: a destination or a webhook is wrong, or a variable that it names is not set.
+    """
+
+    def told(text: str) -> None:
+        # whoever read our output may have gone, which is no reason to stop work
+        with contextlib.suppress(OSError, ValueError):
+            say(text)
+
+    return (
+        Forwarding(destinations(settings.forward, environment), home.folder, say=told),
+        Alerts(
+            Policy.of(settings.alerts), webhooks(settings.alerts.webhooks, environment), home.folder, say=told
+        ),
+    )

@@ -1,0 +1,72 @@
+"""``redfirst show``: one run, or the incident of a scenario, as a timeline that a person reads in a minute."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from redfirst.collector_processor.recorded.sources import add_source_arguments, recorded_runs
+from redfirst.collector_processor.rules_file import checks_of
+from redfirst.collector_processor.showing.page import page
+from redfirst.collector_processor.showing.view import View
+from redfirst.collector_processor.terminal import Screen
+from redfirst.evaluators.check import judge
+from redfirst.evaluators.errors import ConfigurationError, UnreadableInput
+from redfirst.evaluators.reading import read_runs
+from redfirst.evaluators.record import run_record
+from redfirst.replay.project import load_project
+from redfirst.replay.scenario import SCENARIO_FILE, load
+from redfirst.replay.standing import standing
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    parser.add_argument(
+        "run", metavar="RUN|DIR", help="a trace id, or the beginning of one; or a scenario folder"
+    )
+    add_source_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="the run as one JSON object, as score prints it")
+    parser.add_argument("--explain", action="store_true", help="for each check, why it failed or did not")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Show the run. 0, flagged or not."""
+    view = _of_scenario(Path(options.run)) if _is_folder(options.run) else _of_traces(options)
+    if options.json:
+        print(json.dumps(run_record(view.run, view.verdicts), ensure_ascii=True, allow_nan=False))
+        return 0
+    screen = Screen()
+    for line in page(view, explain=options.explain):
+        print("".join(screen.paint(text, *style.split()) for text, style in line).rstrip(), file=screen.out)
+    return 0
+
+
+def _is_folder(given: str) -> bool:
+    return bool(given) and (Path(given).is_dir() or "/" in given)
+
+
+def _of_traces(options: argparse.Namespace) -> View:
+    project = load_project(Path.cwd())
+    checks = checks_of(project, options.rules)
+    recorded = recorded_runs(project, options.traces, checks).named(options.run)
+    traces = [word for path in options.traces or () for word in ("--traces", path)]
+    rules = [] if options.rules is None else ["--rules", options.rules]
+    return View(run=recorded.run, checks=checks, verdicts=recorded.verdicts, sources=[*traces, *rules])
+
+
+def _of_scenario(path: Path) -> View:
+    folder = load(path)
+    wanted = folder.scenario.origin.get("trace_id")
+    try:
+        found = read_runs(folder.trace, folder.logs)
+    except UnreadableInput as problem:
+        raise UnreadableInput(f"{path}: the recorded trace: {problem}") from problem
+    runs = [run for run in found if wanted in (None, *run.trace_ids)]
+    if len(runs) != 1:
+        raise ConfigurationError(
+            f"{path / SCENARIO_FILE}: the recorded trace holds {len(runs)} runs of trace {wanted}; freeze the run again."
+        )
+    checks = (*folder.scenario.targets(), *folder.scenario.guards())
+    verdicts = judge(runs[0], checks)
+    return View(run=runs[0], checks=checks, verdicts=verdicts, folder=folder, standing=standing(folder))

@@ -1,0 +1,1 @@
+"""What in an environment keeps spans from the checks."""

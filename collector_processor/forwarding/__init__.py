@@ -1,0 +1,1 @@
+"""Accepted requests to other OTLP backends, byte for byte."""

@@ -1,0 +1,1 @@
+"""Accepted requests on the disk, before they are acknowledged."""

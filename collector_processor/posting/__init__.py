@@ -1,0 +1,1 @@
+"""Posting to somebody else's server, and what its answer means."""

@@ -1,0 +1,1 @@
+"""OTLP in: the ports, and what of a request is accepted."""

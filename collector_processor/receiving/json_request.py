@@ -1,0 +1,198 @@
+"""OTLP/JSON export requests into protobuf ones, field by field as the protocol says.
+
+protobuf's own JSON mapping is not OTLP's: ids are hex, enums are integers only, unknown fields (names in
+snake_case among them) are ignored. Nothing the protocol defines is lost, so what is journalled can be forwarded.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from redfirst.evaluators.errors import UnreadableInput
+from redfirst.evaluators.otlp_json_values import double, shown, wrong
+
+TOO_DEEP = "[redfirst: nested too deeply, left out]"
+_DEEPEST = 90
+"""Message levels that a parser of protobuf takes everywhere (its own limit is 100)."""
+_IDS = {"traceId": 16, "spanId": 8, "parentSpanId": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    json_name: str
+    kind: str
+    repeated: bool
+
+
+def parse_json(text: bytes) -> object:
+    """The JSON value.
+
+    Raises:
+        UnreadableInput: it is none.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            value: object = json.loads(text.decode("utf-8"))  # half surrogate pairs, which orjson refuses
+        except (ValueError, RecursionError) as problem:
+            raise UnreadableInput(f"The body is not JSON: {problem}.") from problem
+        return value
+
+
+def fill(message: Any, document: object) -> None:
+    """Set the fields of an empty request message from parsed JSON.
+
+    Raises:
+        UnreadableInput: a field has a value of the wrong type; the message names the field.
+    """
+    if not isinstance(document, Mapping):
+        raise UnreadableInput(f"Expected an export request as a JSON object, found {shown(document)}.")
+    _fill(message, document, "", 1)
+
+
+def _fill(message: Any, record: Mapping[str, object], where: str, depth: int) -> None:
+    for field in _fields(message.DESCRIPTOR):
+        value = record.get(field.json_name)
+        if value is None:
+            continue
+        at = f"{where}.{field.json_name}" if where else field.json_name
+        if not field.repeated:
+            _set(message, field, value, at, depth)
+            continue
+        if not isinstance(value, list):
+            raise wrong(at, "an array", value)
+        into = getattr(message, field.name)
+        for n, item in enumerate(value):
+            if field.kind == "message":
+                _nested(into.add(), item, f"{at}[{n}]", depth + 1)
+            else:
+                into.append(_scalar(field, item, f"{at}[{n}]"))
+
+
+def _set(message: Any, field: _Field, value: object, at: str, depth: int) -> None:
+    if field.kind == "message":
+        nested = getattr(message, field.name)
+        nested.SetInParent()
+        _nested(nested, value, at, depth + 1)
+    else:
+        setattr(message, field.name, _scalar(field, value, at))
+
+
+def _nested(message: Any, value: object, at: str, depth: int) -> None:
+    if not isinstance(value, Mapping):
+        raise wrong(at, "an object", value)
+    if message.DESCRIPTOR.name == "AnyValue" and depth > _DEEPEST:
+        message.string_value = TOO_DEEP
+        return
+    _fill(message, value, at, depth)
+
+
+def _scalar(field: _Field, value: object, at: str) -> object:
+    if field.kind == "string":
+        if not isinstance(value, str):
+            raise wrong(at, "a string", value)
+        return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    if field.kind == "bool":
+        if not isinstance(value, bool):
+            raise wrong(at, "true or false", value)
+        return value
+    if field.kind == "bytes":
+        return _bytes(field, value, at)
+    if field.kind == "double":
+        return double(value, at)
+    return _integer(field, value, at)
+
+
+def _bytes(field: _Field, value: object, at: str) -> bytes:
+    if not isinstance(value, str):
+        raise wrong(at, "a string", value)
+    length = _IDS.get(field.json_name)
+    if length is not None:
+        try:
+            return bytes.fromhex(value) if len(value) == 2 * length else b""
+        except ValueError:
+            return b""  # no id: the span is refused with its reason, and the rest of the request is kept
+    try:
+        plain = value.replace("-", "+").replace("_", "/").rstrip("=")
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError) as problem:
+        raise wrong(at, "base64", value) from problem
+
+
+_RANGES = {
+    "int32": (-(2**31), 2**31 - 1),
+    "enum": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint64": (0, 2**64 - 1),
+}
+
+
+def _integer(field: _Field, value: object, at: str) -> int:
+    number: int | None = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        number = int(value)
+    elif isinstance(value, str) and field.kind != "enum" and len(value) <= 20:
+        try:
+            number = int(value)
+        except ValueError:
+            number = None
+    low, high = _RANGES[field.kind]
+    if number is None or not low <= number <= high:
+        wanted = "the integer of the enum" if field.kind == "enum" else f"an integer ({field.kind})"
+        raise wrong(at, wanted, value)
+    return number
+
+
+@functools.cache
+def _fields(descriptor: Any) -> tuple[_Field, ...]:
+    kinds = {
+        **{descriptor_type(name): kind for name, kind in _TYPES.items()},
+    }
+    return tuple(
+        _Field(field.name, field.json_name, kinds[field.type], _is_repeated(field))
+        for field in descriptor.fields
+    )
+
+
+_TYPES = {
+    "TYPE_MESSAGE": "message",
+    "TYPE_STRING": "string",
+    "TYPE_BOOL": "bool",
+    "TYPE_BYTES": "bytes",
+    "TYPE_DOUBLE": "double",
+    "TYPE_ENUM": "enum",
+    "TYPE_INT32": "int32",
+    "TYPE_SINT32": "int32",
+    "TYPE_UINT32": "uint32",
+    "TYPE_FIXED32": "uint32",
+    "TYPE_INT64": "int64",
+    "TYPE_SFIXED64": "int64",
+    "TYPE_UINT64": "uint64",
+    "TYPE_FIXED64": "uint64",
+}
+
+
+def descriptor_type(name: str) -> int:
+    """protobuf's number of a field type."""
+    from google.protobuf.descriptor import FieldDescriptor
+
+    return int(getattr(FieldDescriptor, name))
+
+
+def _is_repeated(field: Any) -> bool:
+    modern = getattr(field, "is_repeated", None)  # older protobuf releases have the label only
+    return bool(modern) if modern is not None else field.label == field.LABEL_REPEATED

@@ -1,0 +1,1 @@
+"""Recorded runs, out of files, the store or the journal."""

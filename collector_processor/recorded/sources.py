@@ -1,0 +1,63 @@
+"""The recorded runs that a command speaks of: in files, or in the project's store."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.recorded.in_files import RunsInFiles
+from redfirst.collector_processor.recorded.in_store import RunsInStore
+from redfirst.evaluators.check import Check
+from redfirst.evaluators.errors import ConfigurationError
+from redfirst.replay.freezing import RecordedRun
+from redfirst.replay.project import Project
+
+
+class Recorded(Protocol):
+    """Recorded runs with the spans they came from, judged by the checks in force."""
+
+    def named(self, wanted: str) -> RecordedRun:
+        """The run whose id begins so.
+
+        Raises:
+            ConfigurationError: none does, or more than one.
+        """
+        ...
+
+    def same_task(self, incident: RecordedRun) -> Iterable[RecordedRun]:
+        """Other runs that began with the same words in the same state, as far as their spans are still there.
+        Those that a check flagged may be left out."""
+        ...
+
+
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """``--traces`` and ``--rules``."""
+    parser.add_argument(
+        "--traces",
+        action="append",
+        metavar="PATH",
+        help="OTLP files or folders (default: the store, and without one traces: of redfirst.yaml)",
+    )
+    parser.add_argument("--rules", metavar="FILE", help="a rules file (default: rules: of redfirst.yaml)")
+
+
+def recorded_runs(project: Project, traces: Sequence[str] | None, checks: Sequence[Check]) -> Recorded:
+    """The runs in the given traces; without any, those in the project's store, or in the traces it names.
+
+    Raises:
+        ConfigurationError: there are none to read.
+        UnreadableInput: a file is not OTLP.
+        StoreRefused: the store cannot be opened.
+    """
+    home = Home(project.home)
+    if not traces and home.store.exists():
+        return RunsInStore(home, checks)
+    paths = list(traces or (str(project.root / path) for path in project.settings.traces))
+    if not paths:
+        raise ConfigurationError(
+            f"no runs to look in: there is no store in {home.folder}; start redfirst serve, pass --traces PATH, "
+            f"or set traces: in redfirst.yaml."
+        )
+    return RunsInFiles.read(paths, checks)

@@ -1,0 +1,1 @@
+"""From accepted requests to verdicts: assembly, the scorer's process, and what is stored."""

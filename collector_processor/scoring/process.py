@@ -1,0 +1,253 @@
+"""Scoring in a process of its own: started, watched, and started again; its death never loses a run."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from redfirst.collector_processor.journal.format import Position
+from redfirst.collector_processor.metrics import Metrics
+from redfirst.collector_processor.scoring.worker import message
+
+Json = Any
+
+_MODULE = "redfirst.collector_processor.scoring.worker"
+_CHUNK = 64
+_LOOK = 0.1
+_BACKOFF = (0.1, 0.5, 2.0, 5.0, 15.0)
+_ATTEMPTS = 2
+"""How often a run may be what the scorer died of before it is stored as unscored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One run to judge."""
+
+    run_id: str
+    positions: Sequence[Position]
+
+
+class Scoring(Protocol):
+    """Judges runs. ``submit`` returns at once; every job is answered exactly once, in any order, by ``on_answer``
+    from another thread: with the scorer's result, or with ``{"state": "unscored", "reason", "because"}`` when the
+    run cannot be judged. ``close`` gives up what was not answered."""
+
+    def submit(self, jobs: Sequence[Job]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class ScorerDied(Exception):
+    """The process ended, or was ended because it took too long, before it answered."""
+
+    def __init__(self, reason: str, what: str) -> None:
+        super().__init__(what)
+        self.reason = reason
+
+
+class ScorerProcess:
+    """A ``Scoring`` in one supervised child process."""
+
+    def __init__(
+        self,
+        journal: Path,
+        *,
+        rules: tuple[str, str] | None,
+        on_answer: Callable[[Job, Mapping[str, Json]], None],
+        metrics: Metrics,
+        seconds: float = 30.0,
+        command: Sequence[str] = (sys.executable, "-m", _MODULE),
+    ) -> None:
+        """``rules`` is the text of the rules file and its name; ``seconds`` is what one run may take; ``command``
+        starts the child, which is given the journal's folder."""
+        self._command = tuple(command)
+        self._journal = journal
+        self._rules = rules
+        self._on_answer = on_answer
+        self._metrics = metrics
+        self._seconds = seconds
+        self._lock = threading.Condition()
+        self._jobs: deque[Job] = deque()
+        self._blamed: dict[str, int] = {}
+        self._stopping = False
+        self._child: subprocess.Popen[bytes] | None = None
+        self._buffer = b""
+        self._deaths = 0
+        self._thread = threading.Thread(target=self._run, name="scoring", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id while there is one."""
+        child = self._child
+        return None if child is None else child.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Queue jobs."""
+        with self._lock:
+            self._jobs.extend(jobs)
+            self._lock.notify_all()
+
+    def close(self) -> None:
+        """End the child; what it had not answered is scored after the next start."""
+        with self._lock:
+            self._stopping = True
+            self._lock.notify_all()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            with self._lock:
+                self._lock.wait_for(lambda: self._jobs or self._stopping or self._child is None)
+                chunk = [self._jobs.popleft() for _ in range(min(_CHUNK, len(self._jobs)))]
+            try:
+                self._begin()
+                self._score(chunk)
+                self._deaths = 0
+            except ScorerDied as death:
+                self._after_death(death, chunk)
+        self._end_child()
+
+    def _score(self, chunk: list[Job]) -> None:
+        """Send the chunk and take its answers; what was answered is taken off the list."""
+        if not chunk:
+            return
+        jobs = [
+            {"id": n, "run_id": job.run_id, "positions": [list(place) for place in job.positions]}
+            for n, job in enumerate(chunk)
+        ]
+        self._send({"jobs": jobs})
+        while chunk:
+            answer = self._receive(self._seconds)
+            job = chunk.pop(0)
+            self._blamed.pop(job.run_id, None)
+            self._on_answer(job, answer)
+
+    def _after_death(self, death: ScorerDied, left: list[Job]) -> None:
+        self._end_child()
+        if self._stopping:
+            return
+        self._metrics.add("redfirst_scorer_restarts_total", reason=death.reason)
+        if left and death.reason != "did not start":
+            suspect = left[0]
+            self._blamed[suspect.run_id] = self._blamed.get(suspect.run_id, 0) + 1
+            if self._blamed[suspect.run_id] >= _ATTEMPTS:
+                del self._blamed[suspect.run_id]
+                left = left[1:]
+                because = f"the scorer died of it {_ATTEMPTS} times: {death}"
+                self._on_answer(suspect, {"state": "unscored", "reason": death.reason, "because": because})
+        with self._lock:
+            self._jobs.extendleft(reversed(left))
+            self._lock.wait_for(lambda: self._stopping, _BACKOFF[min(self._deaths, len(_BACKOFF) - 1)])
+        self._deaths += 1
+
+    def _begin(self) -> None:
+        """Have a child. One that ended while it had nothing to do is no run's fault."""
+        if self._child is not None and self._child.poll() is not None:
+            self._metrics.add("redfirst_scorer_restarts_total", reason="ended idle")
+            self._end_child()
+        if self._child is None:
+            self._start()
+
+    def _start(self) -> None:
+        self._buffer = b""
+        try:
+            self._child = subprocess.Popen(  # noqa: S603 - our own module under our own interpreter
+                [*self._command, str(self._journal)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,  # a terminal's Ctrl-C is for the service, which then ends it
+            )
+        except OSError as problem:  # no memory or no process left: there may be one later
+            raise ScorerDied("did not start", str(problem)) from problem
+        text, name = self._rules or (None, None)
+        try:
+            self._send({"rules": text, "rules_name": name})
+            self._receive(60.0)
+        except ScorerDied as death:
+            raise ScorerDied("did not start", str(death)) from death
+
+    def _send(self, value: Json) -> None:
+        child = self._child
+        if child is None or child.stdin is None:
+            raise ScorerDied("ended", "it has ended")
+        try:
+            child.stdin.write(message(value))
+            child.stdin.flush()
+        except (OSError, ValueError) as problem:
+            raise ScorerDied("ended", f"it has ended ({problem})") from problem
+
+    def _receive(self, seconds: float) -> Mapping[str, Json]:
+        deadline = time.monotonic() + seconds
+        while True:
+            if len(self._buffer) >= 4:
+                length = 4 + int.from_bytes(self._buffer[:4], "little")
+                if len(self._buffer) >= length:
+                    text, self._buffer = self._buffer[4:length], self._buffer[length:]
+                    return _answer(text)
+            self._buffer += self._more(deadline, seconds)
+
+    def _more(self, deadline: float, seconds: float) -> bytes:
+        child = self._child
+        if child is None or child.stdout is None:
+            raise ScorerDied("ended", "it has ended")
+        while not select.select([child.stdout], [], [], _LOOK)[0]:
+            if self._stopping:
+                raise ScorerDied("stopping", "the service is stopping")
+            if time.monotonic() > deadline:
+                raise ScorerDied("took too long", f"no answer in {seconds:g} s")
+        data = os.read(child.stdout.fileno(), 1 << 16)
+        if not data:
+            try:
+                ending = _ending(child.wait(timeout=5))
+            except subprocess.TimeoutExpired:
+                ending = "its output closed"
+            raise ScorerDied("ended", f"it ended with {ending}")
+        return data
+
+    def _end_child(self) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        child.kill()
+        child.wait()
+        for stream in (child.stdin, child.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except OSError:
+                    self._metrics.add("redfirst_scorer_restarts_total", reason="pipe left open")
+
+
+def _answer(text: bytes) -> Mapping[str, Json]:
+    try:
+        answer: Mapping[str, Json] = orjson.loads(text)
+    except ValueError as problem:
+        raise ScorerDied("garbled", f"its answer is no JSON ({problem})") from problem
+    return answer
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,174 @@
+"""The settings of the service: what stands under ``serve:``, and what the environment overrides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+import orjson
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from redfirst.evaluators.errors import ConfigurationError
+from redfirst.replay.project import Project
+
+ENVIRONMENT = "env:"
+"""``env:NAME`` stands for the variable's value, so that no secret need be in a file."""
+
+
+def _address(text: str) -> str:
+    """A URL that carries no credentials, or the name of a variable that holds one."""
+    if text.startswith(ENVIRONMENT):
+        return text
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("give it as http://HOST or https://HOST, or as env:NAME")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("take the credentials out of the URL; give a header with env:NAME")
+    return text
+
+
+def _from_json(given: object) -> object:
+    """A value as the environment gives it, as JSON text."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return orjson.loads(given)
+    except orjson.JSONDecodeError as problem:
+        raise ValueError(f"give it as JSON: {problem}") from problem
+
+
+Address = Annotated[str, AfterValidator(_address)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+
+
+class ForwardSettings(BaseModel):
+    """One OTLP/HTTP destination under ``serve: forward:``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    name: Name
+    """Names its cursor, its metrics and its folder of refused requests; a new name begins anew."""
+    endpoint: Address
+    """Base URL; ``/v1/traces`` and ``/v1/logs`` are added. ``env:NAME`` reads it from the environment."""
+    headers: dict[str, str] = {}
+    """Sent with every request; a value ``env:NAME`` is read from the environment."""
+    gzip: bool = False
+    """Whether bodies are compressed on the way."""
+    signals: list[Literal["traces", "logs"]] = Field(default=["traces", "logs"], min_length=1)
+    """What it takes; a backend without ``/v1/logs`` would refuse every request of log records."""
+    timeout: float = Field(default=10.0, gt=0, le=300)
+    """Seconds that one request may take."""
+    backlog: bool = False
+    """Whether a new destination gets all that the journal holds, and not only the runs that are still open."""
+    hold_days: float = Field(default=3.0, gt=0)
+    """How long requests that it does not take are kept for it; then they are counted as dropped."""
+
+
+class WebhookSettings(BaseModel):
+    """One receiver of alerts under ``serve: alerts: webhooks:``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    name: Name
+    url: Address
+    """Where alerts are posted; ``env:NAME`` reads it from the environment."""
+    headers: dict[str, str] = {}
+    """Sent with every post; a value ``env:NAME`` is read from the environment."""
+    secret: str | None = Field(default=None, pattern=f"^{ENVIRONMENT}.+")
+    """``env:NAME``: signs every post with this key."""
+    timeout: float = Field(default=5.0, gt=0, le=60)
+    """Seconds that one post may take."""
+    allow_private: bool = False
+    """Whether the address may be of a private or link-local network."""
+    allow_loopback: bool = False
+    """Whether the address may be this machine."""
+
+
+class AlertSettings(BaseModel):
+    """When an agent's flagged runs raise an alert, under ``serve: alerts:``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    window_seconds: float = Field(default=3600.0, gt=0)
+    """Runs judged for the first time within this time are counted."""
+    min_runs: int = Field(default=20, ge=1)
+    """Judged runs below which nothing is said: the state is ``no_data``."""
+    threshold: float = Field(default=0.2, gt=0, lt=1)
+    """Share of flagged runs that is tolerated."""
+    z: float = Field(default=3.0, gt=0)
+    """Fires when the lower Wilson bound at this quantile is above the threshold; by chance alone 3 is one look in 700."""
+    resolve_z: float = Field(default=1.0, gt=0)
+    """Resolves when the upper Wilson bound at this quantile is below the threshold."""
+    stale_seconds: float = Field(default=86400.0, gt=0)
+    """How long an alert stays without enough runs before it is given up as ``no_data``."""
+    per: Literal["agent", "check"] = "agent"
+    """One alert for all flagged runs of an agent, or one for each of its checks."""
+    webhooks: Annotated[list[WebhookSettings], BeforeValidator(_from_json)] = []
+    """Who is told."""
+
+
+class ServeSettings(BaseModel):
+    """The keys under ``serve:``. Each is overridden by ``REDFIRST_`` and its name in capitals."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str = "127.0.0.1"
+    """Address that all three ports listen on; anything but loopback lets others in."""
+    grpc_port: int = Field(default=4317, ge=0, le=65535)
+    """OTLP over gRPC; 0 takes a free port and prints it, as for the other two."""
+    http_port: int = Field(default=4318, ge=0, le=65535)
+    """OTLP over HTTP."""
+    page_port: int = Field(default=4320, ge=0, le=65535)
+    """JSON API, metrics and health."""
+    settle_seconds: float = Field(default=10.0, gt=0)
+    """Quiet time after which a run whose root has ended is judged; twice the exporters' usual delay."""
+    idle_seconds: float = Field(default=180.0, gt=0)
+    """Quiet time after which a run without a root, or with parents that never came, is judged."""
+    age_seconds: float = Field(default=86400.0, gt=0)
+    """Age at which a run that does not end is judged as it is; what comes later makes another version."""
+    max_body_bytes: int = Field(default=64 << 20, gt=0)
+    """Largest request, before and after decompression."""
+    score_seconds: float = Field(default=30.0, gt=0)
+    """What judging one run may take before the scorer is ended and started again."""
+    retain_days: float = Field(default=30.0, gt=0)
+    """Age at which spans are removed from the journal, except those of flagged runs."""
+    retain_bytes: int = Field(default=8 << 30, gt=0)
+    """Size of the journal beyond which its oldest segments are removed before their age."""
+    min_free_bytes: int = Field(default=256 << 20, ge=0)
+    """Free disk space below which senders are asked to wait."""
+    forward: Annotated[list[ForwardSettings], BeforeValidator(_from_json)] = []
+    """OTLP/HTTP destinations that get every accepted request; JSON when given by the environment."""
+    alerts: Annotated[AlertSettings, BeforeValidator(_from_json)] = AlertSettings()
+    """When flagged runs raise an alert and who is told; JSON when given by the environment."""
+
+
+_WITH_SECRETS = frozenset({"forward", "alerts"})
+"""Settings whose values may hold headers: never printed."""
+
+
+def configured(project: Project) -> ServeSettings:
+    """The settings of the project's file.
+
+    Raises:
+        ConfigurationError: a key or a value is wrong; the message names the file and the line.
+    """
+    return project.section("serve", ServeSettings)
+
+
+def in_force(given_in_file: ServeSettings, environment: Mapping[str, str] = os.environ) -> ServeSettings:
+    """The settings with ``REDFIRST_*`` applied.
+
+    Raises:
+        ConfigurationError: a variable has no such value; the message names it.
+    """
+    names = {name: f"REDFIRST_{name.upper()}" for name in ServeSettings.model_fields}
+    given = {name: environment[variable] for name, variable in names.items() if environment.get(variable)}
+    try:
+        return ServeSettings.model_validate({**given_in_file.model_dump(), **given})
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        shown = "" if name in _WITH_SECRETS else f"={given.get(name)}"
+        raise ConfigurationError(f"{names[name]}{shown}: {first['msg']}.") from None

@@ -1,0 +1,1 @@
+"""A run as lines that a person reads from top to bottom."""

@@ -1,0 +1,49 @@
+"""For each check: why it failed or did not, what it looked at, and what it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from redfirst.collector_processor.showing.columns import ROOM, Line, brief, paragraph, row
+from redfirst.collector_processor.showing.view import View
+from redfirst.evaluators.verdict import Outcome
+
+_LOOKED_AT: Mapping[str, str] = {
+    "repeats": "every call that ran, against the calls before it",
+    "termination": "why the run ended",
+    "tool_errors": "how each call that ran ended",
+    "recall": "the calls that the task requires",
+    "state.required": "the last state that the run reported",
+    "state.collateral": "what changed between the first and the last state reported",
+    "require_before": "each call the rule is about, and what ended before it",
+    "forbid": "each call that the rule forbids",
+    "max_calls": "how often the calls of the rule were made",
+}
+
+
+def explained(view: View) -> list[Line]:
+    """Every check with its reason, the failed ones first."""
+    order = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED, Outcome.NOT_APPLICABLE)
+    colours = {Outcome.FAILED: "red", Outcome.INCONCLUSIVE: "yellow", Outcome.PASSED: "green"}
+    roles = view.roles()
+    pairs = sorted(
+        zip(view.checks, view.verdicts, strict=True), key=lambda pair: order.index(pair[1].outcome)
+    )
+    lines: list[Line] = []
+    for check, verdict in pairs:
+        colour = colours.get(verdict.outcome, "dim")
+        score = f", {verdict.numerator} of {verdict.denominator} right" if verdict.denominator else ""
+        told = (f"{verdict.outcome.value.replace('_', ' ')}{score}", colour)
+        lines += [()] if lines else []
+        lines += row("check", check.id, told, style=f"{colour} bold".removeprefix("dim "))
+        lines += paragraph("because", verdict.because)
+        kind = str(check.spec.get("kind", check.id))
+        asked = {key: value for key, value in check.spec.items() if key not in ("kind", "id", "severity")}
+        told_of = (
+            f"{_LOOKED_AT.get(kind, kind)}{'; ' if asked else ''}{brief(asked, 4 * ROOM) if asked else ''}"
+        )
+        lines += paragraph("looks at", told_of, style="dim", most=4)
+        role = f"{roles[check.id]}, " if check.id in roles else ""
+        meant = f"{role}{check.check_class.value}, severity {check.severity.name.lower()}, revision {check.revision}"
+        lines += row("class", meant, style="dim")
+    return lines

@@ -1,0 +1,33 @@
+"""What one page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from redfirst.evaluators.check import Check
+from redfirst.evaluators.trajectory import Trajectory
+from redfirst.evaluators.verdict import Verdict
+from redfirst.replay.scenario import Folder
+from redfirst.replay.standing import Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What is shown: a run, the checks it was judged by, and where it comes from."""
+
+    run: Trajectory
+    checks: Sequence[Check]
+    verdicts: Sequence[Verdict]
+    sources: Sequence[str] = ()
+    """The options that found the run, for the next command."""
+    folder: Folder | None = None
+    """The scenario whose incident it is."""
+    standing: Standing = field(default_factory=lambda: Standing(proven=False))
+
+    def roles(self) -> Mapping[str, str]:
+        """Of each check of a scenario: whether it is a target or a guard."""
+        if self.folder is None:
+            return {}
+        targets = {check.id for check in self.folder.scenario.targets()}
+        return {check.id: "target" if check.id in targets else "guard" for check in self.checks}

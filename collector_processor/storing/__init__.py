@@ -1,0 +1,1 @@
+"""The store: the seam, and SQLite behind it."""

@@ -1,0 +1,106 @@
+"""Reading a SQLite store, from any process and while a service writes it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from redfirst.collector_processor.journal.format import Position
+from redfirst.collector_processor.storing.sqlite_schema import open_database
+from redfirst.collector_processor.storing.store import Label, Query, RunState, StoredRun
+
+_COLUMNS = "run_id, version, state, tenant, agent, flagged, spans, span_set_hash, cut, arrived_ns, judged_ns, because"
+
+
+class SqliteReader:
+    """A ``StoreReader`` over a SQLite file."""
+
+    def __init__(self, path: Path, *, read_only: bool = True) -> None:
+        """Open the store.
+
+        Raises:
+            StoreRefused: it is of another version, or cannot be read.
+        """
+        self.path = path
+        self._lock = threading.RLock()
+        self._database = open_database(path, read_only=read_only)
+
+    def runs(self, query: Query) -> list[StoredRun]:
+        """The latest versions that the query asks for."""
+        where, values = _conditions(query)
+        record = ", record" if query.records else ""
+        limit = "" if query.limit is None else f" LIMIT {int(query.limit)}"
+        sql = f"SELECT {_COLUMNS}{record} FROM runs WHERE {where} ORDER BY judged_ns DESC, run_id{limit}"  # noqa: S608
+        return [_run(row) for row in self._all(sql, values)]
+
+    def versions(self, run_id: str) -> list[StoredRun]:
+        """Every version of a run, oldest first."""
+        labels = tuple(
+            Label(run_id=run_id, check=check, right=bool(right), note=note, at_ns=at_ns)
+            for check, right, note, at_ns in self._all(
+                "SELECT check_id, right, note, at_ns FROM labels WHERE run_id = ?", (run_id,)
+            )
+        )
+        rows = self._all(f"SELECT {_COLUMNS}, record FROM runs WHERE run_id = ? ORDER BY version", (run_id,))  # noqa: S608
+        return [_run(row, labels) for row in rows]
+
+    def positions(self, run_id: str) -> list[Position]:
+        """The journal records of a run."""
+        sql = "SELECT segment, offset FROM slices WHERE run_id = ? ORDER BY segment, offset"
+        return [Position(*row) for row in self._all(sql, (run_id,))]
+
+    def cursor(self, name: str) -> Position | None:
+        """Where a reader goes on."""
+        rows = self._all("SELECT segment, offset FROM cursors WHERE name = ?", (name,))
+        return Position(*rows[0]) if rows else None
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._database.close()
+
+    def _all(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._database.execute(sql, tuple(values)).fetchall()
+
+
+def _conditions(query: Query) -> tuple[str, list[object]]:
+    parts = ["latest", f"state IN ({', '.join('?' * len(query.states))})"]
+    values: list[object] = [state.value for state in query.states]
+    if query.flagged is not None:
+        parts.append("flagged" if query.flagged else "NOT flagged")
+    for column, value in (("agent", query.agent), ("request_hash", query.request_hash)):
+        if value is not None:
+            parts.append(f"{column} = ?")
+            values.append(value)
+    if query.prefix:
+        parts.append("run_id >= ? AND run_id < ?")
+        values += [query.prefix, query.prefix + "\x7f"]
+    if query.before_ns is not None:
+        parts.append("judged_ns < ?")
+        values.append(query.before_ns)
+    return " AND ".join(parts), values
+
+
+def _run(row: Sequence[Any], labels: Sequence[Label] = ()) -> StoredRun:
+    record = row[12] if len(row) > 12 else None
+    return StoredRun(
+        run_id=row[0],
+        version=row[1],
+        state=RunState(row[2]),
+        tenant=row[3],
+        agent=row[4],
+        flagged=bool(row[5]),
+        spans=row[6],
+        span_set_hash=row[7],
+        cut=row[8],
+        arrived_ns=row[9],
+        judged_ns=row[10],
+        because=row[11],
+        record=None if record is None else orjson.loads(record),
+        labels=labels,
+    )

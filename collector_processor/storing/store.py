@@ -1,0 +1,220 @@
+"""The seam of the store: what is known of runs, their verdicts, where their spans lie, and what is to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from redfirst.collector_processor.journal.format import Position
+from redfirst.evaluators.canonical import digest
+from redfirst.evaluators.errors import RedfirstError
+
+Json = Any
+
+
+def request_hash(request: str) -> str:
+    """Equal for runs that began with the same words."""
+    return digest(request)[:32]
+
+
+class RunState(StrEnum):
+    """What became of a trace."""
+
+    SCORED = "scored"
+    NOT_A_RUN = "not_a_run"
+    """It has no agent, model or tool call; kept and forwarded, never judged."""
+    UNSCORED = "unscored"
+    """It could not be judged; ``because`` says why. Never counted as passed or failed."""
+    DELETED = "deleted"
+    """A person erased it; its late spans are dropped."""
+
+
+class StoreRefused(RedfirstError):
+    """The store cannot be opened: it belongs to a newer version, to another process, or is damaged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """The outcome of one cut, as it is stored in one transaction."""
+
+    run_id: str
+    state: RunState
+    tenant: str = "default"
+    spans: int
+    span_set_hash: str
+    positions: Sequence[Position]
+    """Every journal record that holds spans of the run."""
+    cut: str
+    """Why the assembler released it."""
+    arrived_ns: int
+    """When its first record arrived."""
+    judged_ns: int
+    record: str | None = None
+    """The JSON object of ``redfirst score --json``; None when there is no run in the trace."""
+    agent: str | None = None
+    request_hash: str | None = None
+    flagged: bool = False
+    because: str = ""
+    verdicts: Sequence[Mapping[str, Json]] = ()
+    """The verdicts of the record."""
+    only_positions: bool = False
+    """The run is not judged again: what came is kept with it, and nothing else changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """What a landing did."""
+
+    run_id: str
+    version: int
+    new: bool
+    """False when the run was stored with the same spans before: nothing was added but positions."""
+    was_flagged: bool | None = None
+    """The verdict that this version supersedes; None for a first version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the store has of a run already."""
+
+    state: RunState
+    version: int
+    positions: frozenset[Position]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """The latest version of a run, or a given one."""
+
+    run_id: str
+    version: int
+    state: RunState
+    tenant: str
+    agent: str | None
+    flagged: bool
+    spans: int
+    span_set_hash: str
+    cut: str
+    arrived_ns: int
+    judged_ns: int
+    because: str = ""
+    record: Mapping[str, Json] | None = None
+    labels: Sequence[Label] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """What a person said of a verdict: that it was right, or wrong."""
+
+    run_id: str
+    check: str
+    """Empty for the run as a whole."""
+    right: bool
+    note: str = ""
+    at_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRow:
+    """One thing to deliver to one destination, written in the transaction of what it tells."""
+
+    seq: int
+    destination: str
+    run_id: str
+    version: int
+    body: Mapping[str, Json]
+    """``{"run_id", "version", "supersedes", "state", "agent", "flagged", "was_flagged", "tenant", "judged_ns",
+    "verdicts": {check: outcome}}``: enough to count by, without reading the run."""
+    attempts: int
+    created_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Which runs to list, newest verdict first."""
+
+    flagged: bool | None = None
+    states: Sequence[RunState] = (RunState.SCORED, RunState.UNSCORED)
+    agent: str | None = None
+    request_hash: str | None = None
+    prefix: str = ""
+    before_ns: int | None = None
+    limit: int | None = None
+    records: bool = False
+    """Whether to read the runs' records too."""
+
+
+class StoreReader(Protocol):
+    """Reads a store, also while a service writes it. Safe from any thread."""
+
+    def runs(self, query: Query) -> list[StoredRun]:
+        """The latest versions that the query asks for."""
+        ...
+
+    def versions(self, run_id: str) -> list[StoredRun]:
+        """Every version of a run with its record, oldest first; empty when it is not known."""
+        ...
+
+    def positions(self, run_id: str) -> list[Position]:
+        """The journal records that hold the run's spans and log records, in order of arrival."""
+        ...
+
+    def cursor(self, name: str) -> Position | None:
+        """Where the reader of that name goes on; None when it never began."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Store(StoreReader, Protocol):
+    """The one writer of a store. Every method that changes something is one transaction, durable on return."""
+
+    def known(self, run_id: str) -> Known | None:
+        """What there is of a run, erased ones too."""
+        ...
+
+    def land(
+        self, landings: Sequence[Landing], *, cursor: Position, outbox: Sequence[str] = ()
+    ) -> list[Landed]:
+        """Store verdicts, positions, the assembler's cursor and one outbox row per new version and destination.
+
+        A landing with the spans of the stored version adds positions only; one for an erased run adds nothing. A
+        run that was stored as unscored gets a new version even with the same spans.
+        """
+        ...
+
+    def save_cursor(self, name: str, position: Position) -> None: ...
+
+    def cursors(self) -> Mapping[str, Position]:
+        """Every reader's position; retention keeps what the slowest still needs."""
+        ...
+
+    def recent(self, limit: int) -> list[tuple[str, int]]:
+        """The runs judged last and their versions, oldest first."""
+        ...
+
+    def pinned_segments(self) -> frozenset[int]:
+        """Journal segments that flagged runs lie in."""
+        ...
+
+    def outbox_due(self, destination: str, now_ns: int, limit: int) -> list[OutboxRow]:
+        """What that destination should be sent now, oldest first."""
+        ...
+
+    def outbox_done(self, seqs: Sequence[int]) -> None:
+        """These were delivered."""
+        ...
+
+    def outbox_later(self, seq: int, next_ns: int, error: str) -> None:
+        """This one failed and is tried again; it counts as an attempt."""
+        ...
+
+    def label(self, label: Label) -> bool:
+        """Keep what a person said; False when there is no such run."""
+        ...
+
+    def delete(self, run_id: str, *, at_ns: int) -> bool:
+        """Erase a run and leave a tombstone; False when there is no such run."""
+        ...

@@ -1,0 +1,35 @@
+"""The settings of the service, from the file and from the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from redfirst.collector_processor.settings import ServeSettings, configured, in_force
+from redfirst.evaluators.errors import ConfigurationError
+from redfirst.replay.project import load_project
+
+
+def test_the_environment_overrides_the_file(tmp_path):
+    """A port given for one start wins over the project's."""
+    (tmp_path / "redfirst.yaml").write_text("serve:\n  http_port: 5000\n  settle_seconds: 3\n")
+    found = in_force(configured(load_project(tmp_path)), {"REDFIRST_HTTP_PORT": "0"})
+    assert (found.http_port, found.settle_seconds, found.grpc_port) == (0, 3.0, 4317)
+
+
+def test_a_wrong_value_names_the_variable():
+    """The one line says which, and what it was."""
+    with pytest.raises(ConfigurationError, match="REDFIRST_GRPC_PORT=often"):
+        in_force(ServeSettings(), {"REDFIRST_GRPC_PORT": "often"})
+
+
+def test_a_wrong_key_names_the_file_and_the_line(tmp_path):
+    """As for every other key of the project."""
+    (tmp_path / "redfirst.yaml").write_text("serve:\n  http_prot: 5000\n")
+
+    with pytest.raises(ConfigurationError, match=r"redfirst\.yaml:2: serve\.http_prot: .*known keys: host, "):
+        configured(load_project(tmp_path))
+
+
+def test_the_service_listens_on_loopback_unless_told():
+    """Nobody else's network is let in by default."""
+    assert ServeSettings().host == "127.0.0.1"
