@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 from redfirst.evaluators.errors import RedfirstError
 
@@ -94,6 +95,7 @@ def _run(arguments: Sequence[str]) -> int:
         prog="redfirst",
         description="Score the runs of tool-using agents and turn their failures into tests that have been seen to fail.",
     )
+    parser.add_argument("--version", action="version", version=f"redfirst {version('redfirst')}")
     commands = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
     for verb in VERBS:
         command = commands.add_parser(verb.name, help=verb.summary, description=verb.summary)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from redfirst.evaluators import ConfigurationError, strict_yaml
 
@@ -177,7 +178,18 @@ def _validated(
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         place = (*under, *first["loc"])
-        unknown = first["type"] == "extra_forbidden" and len(first["loc"]) == 1
-        known = f" (known keys: {', '.join(model.model_fields)})" if unknown else ""
-        what = f"{'.'.join(map(str, place))}: {first['msg']}{known}."
+        what = f"{'.'.join(map(str, place))}: {_said(first, model)}"
         raise (document.fault(place, what) if document else ConfigurationError(f"{source}: {what}")) from None
+
+
+def _said(first: ErrorDetails, model: type[BaseModel]) -> str:
+    """What is wrong, and what is expected instead."""
+    key = str(first["loc"][-1])
+    if first["type"] == "extra_forbidden":
+        known = list(model.model_fields) if len(first["loc"]) == 1 else []
+        return f"there is no such key{'; ' + strict_yaml.nearest(key, known) if known else ''}"
+    if first["type"] == "missing":
+        return "this key is needed"
+    if key == "call":
+        return f"{first['input']!r} is no reference; give it as module:factory, as in bookshop.agent:make"
+    return first["msg"].removeprefix("Value error, ")

@@ -53,7 +53,7 @@ def change(
         ConfigurationError: no run begins so, or several do.
         ServiceRefused: the service did not do it.
     """
-    run_id = _resolved(home, wanted)
+    run_id = resolved(home, wanted)
     service = home.service()
     if service is not None and "page" in service:
         _ask(f"{service['page']}/api/runs/{run_id}/{action}", body)
@@ -70,7 +70,12 @@ def change(
     return run_id
 
 
-def _resolved(home: Home, wanted: str) -> str:
+def resolved(home: Home, wanted: str) -> str:
+    """The id of the stored run that begins so.
+
+    Raises:
+        ConfigurationError: no run does, or several do.
+    """
     reader = SqliteReader(home.store)
     try:
         query = Query(prefix=wanted.lower(), states=tuple(RunState), limit=5)

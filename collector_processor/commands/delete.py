@@ -24,5 +24,9 @@ def execute(options: argparse.Namespace) -> int:
         {},
         lambda store, name: store.delete(name, at_ns=time.time_ns()),
     )
-    print(json.dumps({"trace_id": run_id, "deleted": True}) if options.json else f"{run_id}: erased")
+    print(
+        json.dumps({"trace_id": run_id, "deleted": True})
+        if options.json
+        else f"{run_id}: erased; its bytes leave the journal with their segment"
+    )
     return 0

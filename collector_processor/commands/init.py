@@ -160,7 +160,7 @@ _TEMPLATE = """\
 # What must hold, from this folder.
 rules: {rules}
 
-# OTLP files or folders that show and freeze look in beside the store.
+# OTLP files or folders that show and freeze look in where there is no store.
 {traces}
 # The folder that freeze writes to.
 # scenarios: scenarios

@@ -6,14 +6,19 @@ import argparse
 import json
 import time
 
-from redfirst.collector_processor.commands.changing import add_run_arguments, change, home_of
+from redfirst.collector_processor.commands.changing import add_run_arguments, change, home_of, resolved
+from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Label
+from redfirst.evaluators.errors import ConfigurationError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_run_arguments(parser)
-    parser.add_argument("judgement", choices=["right", "wrong"], help="whether the verdict was right")
+    parser.add_argument(
+        "judgement", metavar="right|wrong", choices=["right", "wrong"], help="whether the verdict was right"
+    )
     parser.add_argument(
         "--check", metavar="ID", default="", help="the check that is meant (default: the run as a whole)"
     )
@@ -23,6 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Keep the label; what was said before of the same check is replaced."""
+    if options.check:
+        _known(home_of(options.home), options.run, options.check)
     right = options.judgement == "right"
     body = {"right": right, "check": options.check, "note": options.note}
     run_id = change(
@@ -39,3 +46,22 @@ def execute(options: argparse.Namespace) -> int:
         else f"{run_id}: {about} is labelled {options.judgement}"
     )
     return 0
+
+
+def _known(home: Home, wanted: str, check: str) -> None:
+    """A label on a check that never judged the run would count for nothing.
+
+    Raises:
+        ConfigurationError: the run has no verdict of that check.
+    """
+    reader = SqliteReader(home.store)
+    try:
+        versions = reader.versions(resolved(home, wanted))
+    finally:
+        reader.close()
+    record = versions[-1].record if versions else None
+    made = [str(verdict["check"]) for verdict in (record or {}).get("verdicts", ())]
+    if check not in made:
+        raise ConfigurationError(
+            f"--check {check}: run {wanted} has no such verdict; it has {', '.join(made) or 'none'}."
+        )

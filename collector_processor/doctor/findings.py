@@ -11,8 +11,8 @@ from enum import StrEnum
 from redfirst.instrumentation.capture import Content
 
 ALL = ("all",)
-_CONTENT = ("repeats", "arguments", "policy rules", "recall", "state", "unverified_claim", "freeze")
-_MESSAGES = ("recall", "unverified_claim", "termination", "freeze")
+_CONTENT = ("repeats", "policy rules", "recall", "state", "freeze")
+_MESSAGES = ("recall", "termination", "freeze")
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no"})
 _SHORTEST = 4096

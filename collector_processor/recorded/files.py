@@ -60,10 +60,12 @@ def _files(paths: Iterable[str | Path], skipped: Counter[str]) -> Iterator[tuple
             for inner in sorted(path.rglob("*")):
                 if not inner.is_file():
                     continue
-                if _plain_name(inner).endswith(SUFFIXES):
+                if any(part.startswith(".") for part in inner.relative_to(path).parts):
+                    skipped["hidden"] += 1  # kept replays, environments, version control
+                elif _plain_name(inner).endswith(SUFFIXES):
                     yield inner, False
                 else:
-                    skipped[f"not named like OTLP ({inner.suffix or 'no suffix'})"] += 1
+                    skipped["not named like OTLP"] += 1
         elif path.exists():
             yield path, True
         else:

@@ -44,7 +44,9 @@ class RunsInStore:
             some = ", ".join(run.run_id[:12] for run in found[:4])
             raise ConfigurationError(f"run {wanted}: several runs begin so ({some} …); give more of the id.")
         if not found:
-            raise ConfigurationError(f"run {wanted}: not in the store {self._reader.path}.{self._flagged()}")
+            raise ConfigurationError(
+                f"run {wanted}: not in the store {self._reader.path}; --traces PATH reads files.{self._flagged()}"
+            )
         run_id = found[0].run_id
         recorded = self._load(run_id)
         if recorded is None:

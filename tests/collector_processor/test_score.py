@@ -123,3 +123,21 @@ def test_the_rules_of_the_project_are_in_force(
     assert checks("project/below") - default == {"of-the-project"}
     assert checks("project", "--rules", "../other.yaml") - default == {"another"}
     assert checks("away", "--rules", "../other.yaml") - default == {"another"}
+
+
+def test_what_is_hidden_in_a_directory_is_skipped_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Replays that redfirst kept beside the traces are no runs of production; a path named on its own is read."""
+    body = next(FIXTURES.glob("*.pb")).read_bytes()
+    for name in ("trace.otlp.pb", ".redfirst/runs/1/spans.otlp.pb", "notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(body)
+
+    assert main(["score", str(tmp_path)]) == 0
+    assert (
+        "in 1 file(s); 1 file(s) skipped: hidden; 1 file(s) skipped: not named like OTLP"
+        in capsys.readouterr().err
+    )
+    assert main(["score", str(tmp_path / ".redfirst")]) == 0
+    assert "in 1 file(s)" in capsys.readouterr().err

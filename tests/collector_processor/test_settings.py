@@ -26,7 +26,9 @@ def test_a_wrong_key_names_the_file_and_the_line(tmp_path):
     """As for every other key of the project."""
     (tmp_path / "redfirst.yaml").write_text("serve:\n  http_prot: 5000\n")
 
-    with pytest.raises(ConfigurationError, match=r"redfirst\.yaml:2: serve\.http_prot: .*known keys: host, "):
+    with pytest.raises(
+        ConfigurationError, match=r"redfirst\.yaml:2: serve\.http_prot: .*did you mean http_port"
+    ):
         configured(load_project(tmp_path))
 
 

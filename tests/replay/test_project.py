@@ -27,8 +27,11 @@ def test_pyproject_and_redfirst_yaml_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("agent:\n  a: {call: x:y}\n", r"redfirst\.yaml:1: agent: .*known keys: agents"),
-        ("agents:\n  a: {call: nonsense}\n", r"redfirst\.yaml:2: agents\.a\.call"),
+        ("agent:\n  a: {call: x:y}\n", r"redfirst\.yaml:1: agent: .*did you mean agents?"),
+        (
+            "agents:\n  a: {call: nonsense}\n",
+            r"redfirst\.yaml:2: agents\.a\.call: .nonsense. is no reference; give it as module:factory",
+        ),
         ("agents: [\n", r"redfirst\.yaml:\d"),
         ("- 1\n", "a mapping of settings is expected"),
     ],

@@ -77,8 +77,8 @@ def test_a_sound_environment_has_no_findings(home: Home) -> None:
         ({"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "EVENT_ONLY"}, "content", "policy rules"),
         ({"TRACELOOP_TRACE_CONTENT": "false"}, "content", "policy rules"),
         ({"OPENINFERENCE_HIDE_INPUTS": "true"}, "content", "policy rules"),
-        ({"OPENINFERENCE_HIDE_OUTPUT_MESSAGES": "true"}, "content", "unverified_claim"),
-        ({"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "200"}, "limits", "arguments"),
+        ({"OPENINFERENCE_HIDE_OUTPUT_MESSAGES": "true"}, "content", "termination"),
+        ({"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "200"}, "limits", "repeats"),
         ({"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "32"}, "limits", "recall"),
     ],
 )

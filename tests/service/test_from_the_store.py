@@ -209,6 +209,8 @@ def test_label_and_delete_work_with_and_without_a_service(served, tools, running
         "polls",
         *home,
     )
+    with pytest.raises(AssertionError, match=r"--check repeets: run .* has no such verdict; it has repeats"):
+        redfirst(served.home.parent, served.home, "label", name[:8], "right", "--check", "repeets", *home)
     reader = SqliteReader(Home(served.home).store)
     assert [(item.check, item.right, item.note) for item in reader.versions(name)[-1].labels] == [
         ("repeats", False, "polls")
