@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 from redfirst.evaluators.dialects.facts import Kind
 from redfirst.evaluators.dialects.values import error_in_result, outcome_of
@@ -39,7 +40,7 @@ class _Draft:
     """A call before it has its place, with what is to be said about how it was read."""
 
     place: tuple[int, int, int, str]
-    call: ToolCall
+    call: partial[ToolCall]
     inferred: str = ""
 
 
@@ -77,12 +78,12 @@ def calls_of(
     writes = bool(joined.pairs or joined.unasked)
     drafts += [_unanswered(tree, item, answers, writes=writes, whole=whole) for item in joined.unanswered]
     drafts.sort(key=lambda draft: draft.place)
-    calls = tuple(replace(draft.call, index=index) for index, draft in enumerate(drafts))
+    calls = tuple(draft.call(index=index) for index, draft in enumerate(drafts))
     reconstructed = [
         Gap(
             fact=f"tool_calls[{index}].{draft.inferred.partition(': ')[0]}",
             because=draft.inferred.partition(": ")[2],
-            span_id=draft.call.span_id,
+            span_id=calls[index].span_id,
         )
         for index, draft in enumerate(drafts)
         if draft.inferred
@@ -161,9 +162,10 @@ def _call(
     turn: int | None,
     call_id: str | None,
     by_code: bool,
-) -> ToolCall:
-    return ToolCall(
-        index=0,
+) -> partial[ToolCall]:
+    """The call but for its place."""
+    return partial(
+        ToolCall,
         name=name,
         arguments=arguments,
         result=result,
@@ -188,7 +190,9 @@ def _shown(answer: Message | None) -> object:
     return outcome_of(None if answer is None else answer.content).result
 
 
-def _ended(node: Node, shown: Callable[[], object] = lambda: MISSING) -> tuple[CallStatus, str | None, object, str]:
+def _ended(
+    node: Node, shown: Callable[[], object] = lambda: MISSING
+) -> tuple[CallStatus, str | None, object, str]:
     """Status, error and result of an execution, and what of it was inferred. ``shown`` gives the
     answer that the model was shown, where a later turn shows it."""
     facts = node.facts
@@ -226,8 +230,8 @@ def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool, whol
         status = CallStatus.NOT_EXECUTED
     elif wrong is not None:
         status, error = CallStatus.NOT_EXECUTED, wrong
-    call = ToolCall(
-        index=0,
+    call = partial(
+        ToolCall,
         name=asked.name,
         arguments=asked.arguments,
         result=result,

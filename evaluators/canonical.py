@@ -35,6 +35,9 @@ class Canonical:
     drop_nulls: bool = False
 
 
+_TEXT = frozenset({str})
+_encoded = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
+
 EXACT = Canonical()
 INTENT = Canonical(drop_keys=VOLATILE_KEYS, drop_nulls=True)
 """For repeats: two calls with the same intent differ at most in volatile keys and explicit nulls."""
@@ -43,13 +46,22 @@ INTENT = Canonical(drop_keys=VOLATILE_KEYS, drop_nulls=True)
 def canonical(value: object, how: Canonical = EXACT) -> object:
     """The value in canonical form (dict, list, str, int, float, bool, None)."""
     if isinstance(value, str):
-        return " ".join(unicodedata.normalize("NFC", value).split())
+        return " ".join((value if value.isascii() else unicodedata.normalize("NFC", value)).split())
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         if math.isfinite(value):
             return int(value) if value.is_integer() and abs(value) < _EXACT_FLOAT else value
         return str(value)
+    if isinstance(value, dict) and set(map(type, value)) <= _TEXT:
+        keys = sorted(value)
+        if how.drop_keys or how.drop_nulls:
+            keys = [
+                key
+                for key in keys
+                if key not in how.drop_keys and not (how.drop_nulls and value[key] is None)
+            ]
+        return {key: canonical(value[key], how) for key in keys}
     if isinstance(value, Mapping):
         return {
             str(key): canonical(item, how)
@@ -65,7 +77,7 @@ def canonical(value: object, how: Canonical = EXACT) -> object:
 
 def canonical_text(value: object, how: Canonical = EXACT) -> str:
     """The canonical form as one line of JSON."""
-    return json.dumps(canonical(value, how), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _encoded(canonical(value, how))
 
 
 def digest(value: object, how: Canonical = EXACT) -> str:

@@ -113,5 +113,7 @@ def _handoff(tree: Tree, node: Node, *, name: str | None, target: str | None, at
 
 def agent_name(tree: Tree, node: Node) -> str | None:
     """The closest agent around it that has a name; else the one it names itself."""
-    around = (above.facts.name for above in tree.ancestors(node) if above.facts.kind is Kind.AGENT)
-    return next((name for name in around if name), None) or node.facts.agent
+    for above in tree.ancestors(node):
+        if above.facts.kind is Kind.AGENT and above.facts.name:
+            return above.facts.name
+    return node.facts.agent

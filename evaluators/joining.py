@@ -111,7 +111,8 @@ def _start(node: Node) -> tuple[int, str]:
 def _named(call: RequestedCall, node: Node) -> bool:
     """Frameworks show the model a name in another spelling: ``Delegate work`` and ``delegate_work``.
     A name that either side did not record does not keep them apart."""
-    return not call.name or node.facts.name is None or spelled(call.name) == spelled(node.facts.name)
+    name = node.facts.name
+    return not call.name or name is None or call.name == name or spelled(call.name) == spelled(name)
 
 
 def spelled(name: str) -> str:
@@ -144,11 +145,13 @@ def _windows(tree: Tree, models: Sequence[Node], asked: Iterable[Asked]) -> Mapp
     starts: dict[Key | None, list[int]] = {}
     for node in models:
         starts.setdefault(_agent_key(tree, node), []).append(node.span.start_ns)
+    for times in starts.values():
+        times.sort()
     windows: dict[int, tuple[int, int]] = {}
     for item in asked:
         if item.turn not in windows:
             span = item.model.span
-            mine = sorted(starts.get(_agent_key(tree, item.model), ()))
+            mine = starts.get(_agent_key(tree, item.model), ())
             after = bisect_right(mine, max(span.start_ns, span.end_ns))
             windows[item.turn] = (span.start_ns, mine[after] if after < len(mine) else _FOREVER)
     return windows

@@ -117,18 +117,21 @@ def _holds_value(value: object) -> bool:
 
 def _follows(before: LogicalCall, call: LogicalCall, unread: bool) -> bool:
     """Whether a call can prolong a standstill that the call before it belongs to."""
-    empty = all(_is_empty(one) or (unread and one.answer is None) for one in (before, call))
     effect = call.first.effect
     return (
         (before.first.name, before.first.agent) == (call.first.name, call.first.agent)
         and not call.first.poll
         and before.intent is not None
         and call.intent is not None
-        and (effect is Effect.READ or (effect is None and empty))
+        and (effect is Effect.READ or (effect is None and _both_empty(before, call, unread)))
         and _answered_alike(before.answer, call.answer, unread)
         and precedes(before.last, call.first)
         and not _pages(before.last, call.first)
     )
+
+
+def _both_empty(before: LogicalCall, call: LogicalCall, unread: bool) -> bool:
+    return all(_is_empty(one) or (unread and one.answer is None) for one in (before, call))
 
 
 def _pages(before: ToolCall, call: ToolCall) -> bool:

@@ -60,7 +60,13 @@ class Tree:
 
     def nearest(self, node: Node, *kinds: Kind) -> Node | None:
         """The closest ancestor of one of these kinds."""
-        return next((above for above in self.ancestors(node) if above.facts.kind in kinds), None)
+        key = self.parents.get(node.key)
+        while key is not None:
+            above = self.nodes[key]
+            if above.facts.kind in kinds:
+                return above
+            key = self.parents.get(key)
+        return None
 
     def host(self, node: Node) -> Node | None:
         """The ancestor of the same kind with nothing but structure between."""
@@ -85,7 +91,7 @@ class Tree:
 
     def tops(self) -> list[Node]:
         """Nodes whose parent is not here."""
-        return [node for node in self.nodes.values() if node.key not in self.parents]
+        return [node for key, node in self.nodes.items() if key not in self.parents]
 
 
 def _cut_circles(parents: dict[Key, Key], order: Sequence[Key]) -> None:

@@ -138,13 +138,13 @@ class ModelCall:
     start_ns: int = 0
     end_ns: int = 0
     agent: str | None = None
-    input_messages: OnDemand[tuple[Message, ...] | None] = OnDemand(None)
+    input_messages: OnDemand[tuple[Message, ...] | None] = OnDemand(None)  # noqa: RUF009 - a descriptor
     output: Message | None = None
     finish_reason: str | None = None
     tokens: Tokens = field(default_factory=Tokens)
-    tools: OnDemand[tuple[Mapping[str, object], ...] | None] = OnDemand(None)
+    tools: OnDemand[tuple[Mapping[str, object], ...] | None] = OnDemand(None)  # noqa: RUF009 - a descriptor
     """Tool definitions offered to the model, as found."""
-    raw_output: OnDemand[object] = OnDemand(MISSING)
+    raw_output: OnDemand[object] = OnDemand(MISSING)  # noqa: RUF009 - a descriptor
     """The response exactly as recorded by our own instrumentation, for replay."""
     error: str | None = None
     failed: bool = False
@@ -296,7 +296,5 @@ def precedes(earlier: ToolCall, later: ToolCall, *, order: str = "decided") -> b
             return earlier.turn < later.turn
     if not earlier.end_ns or not later.start_ns:
         return False
-    return earlier.end_ns <= later.start_ns and (earlier.start_ns, earlier.index) < (
-        later.start_ns,
-        later.index,
-    )
+    began_first = (earlier.start_ns, earlier.index) < (later.start_ns, later.index)
+    return earlier.end_ns <= later.start_ns and began_first

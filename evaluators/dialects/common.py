@@ -24,13 +24,13 @@ Attributes = Mapping[str, object]
 
 def error_of(span: Span, *, failed: bool | None = None) -> dict[str, object]:
     """The error fields of ``SpanFacts``: whether, what, of which type, or an interrupt that is no error."""
-    exception: Mapping[str, object] = next((e.attributes for e in span.events if e.name == "exception"), {})
-    kind = first_text(exception.get("exception.type"), span.attributes.get("error.type"))
     if failed is None:
         unsaid = span.status is StatusCode.UNSET and bool(span.attributes.get("error.type"))
         failed = span.status is StatusCode.ERROR or unsaid
     if not failed:
         return {}
+    exception: Mapping[str, object] = next((e.attributes for e in span.events if e.name == "exception"), {})
+    kind = first_text(exception.get("exception.type"), span.attributes.get("error.type"))
     names = f"{kind or ''} {span.status_message}"
     if any(
         name in names.replace("(", " ").replace(":", " ").replace(".", " ").split() for name in CONTROL_FLOW
@@ -44,31 +44,32 @@ def tokens_of(attributes: Attributes, **names: Iterable[str]) -> Tokens:
     """Token numbers by the first name that carries one."""
     found: dict[str, int] = {}
     for field, keys in names.items():
-        value = next((n for key in keys if (n := number(attributes.get(key))) is not None), None)
-        if value is not None:
-            found[field] = value
+        for key in keys:
+            if key in attributes and (value := number(attributes[key])) is not None:
+                found[field] = value
+                break
     return Tokens(**found)
 
 
 def first(attributes: Attributes, *keys: str) -> object:
     """The value of the first key that is there."""
-    return next((attributes[key] for key in keys if key in attributes), None)
+    for key in keys:
+        if key in attributes:
+            return attributes[key]
+    return None
 
 
 def begins_any(attributes: Attributes, prefix: str) -> bool:
     """Whether some key begins so. Most do not, and one search in all of them together says that."""
-    return f"\n{prefix}" in "\n" + "\n".join(attributes) and any(
-        key.startswith(prefix) for key in attributes
-    )
+    return f"\n{prefix}" in "\n" + "\n".join(attributes) and any(key.startswith(prefix) for key in attributes)
 
 
 def flattened(attributes: Attributes, prefix: str) -> list[dict[str, object]]:
     """The records behind ``prefix.<i>.<key>``, in the order of their numbers; numbers may have gaps."""
     found: dict[int, dict[str, object]] = {}
     lead = f"{prefix}."
-    for key, value in attributes.items():
-        if key.startswith(lead):
-            index, dot, rest = key[len(lead) :].partition(".")
-            if dot and index.isascii() and index.isdigit():
-                found.setdefault(int(index), {})[rest] = value
+    for key in [key for key in attributes if key.startswith(lead)]:
+        index, dot, rest = key[len(lead) :].partition(".")
+        if dot and index.isascii() and index.isdigit():
+            found.setdefault(int(index), {})[rest] = attributes[key]
     return [found[index] for index in sorted(found)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Protocol
 
@@ -51,14 +51,14 @@ class SpanFacts:
     error_type: str | None = None
     interrupted: bool = False
     """The run was parked for a person; the framework raised to do so."""
-    input: OnDemand[tuple[Message, ...] | None] = OnDemand(None)
+    input: OnDemand[tuple[Message, ...] | None] = OnDemand(None)  # noqa: RUF009 - a descriptor
     output: Message | None = None
     finish: str | None = None
     model: str | None = None
     response_id: str | None = None
     tokens: Tokens = field(default_factory=Tokens)
-    tools: OnDemand[tuple[Mapping[str, object], ...] | None] = OnDemand(None)
-    raw_output: OnDemand[object] = OnDemand(MISSING)
+    tools: OnDemand[tuple[Mapping[str, object], ...] | None] = OnDemand(None)  # noqa: RUF009 - a descriptor
+    raw_output: OnDemand[object] = OnDemand(MISSING)  # noqa: RUF009 - a descriptor
     session: str | None = None
     user: str | None = None
     execution: str | None = None
@@ -93,6 +93,22 @@ class SpanFacts:
             or self.tokens.input is not None
             or self.tokens.output is not None
         )
+
+
+_FIELDS: Mapping[str, object] = {
+    one.name: getattr(SpanFacts, one.name, None) for one in fields(SpanFacts)
+} | {"tokens": Tokens()}
+
+
+def facts_with(found: Mapping[str, object]) -> SpanFacts:
+    """The facts of these fields. A span fills few of them, so the others are taken all together."""
+    facts = object.__new__(SpanFacts)
+    held = facts.__dict__
+    held |= _FIELDS
+    held |= found
+    if len(held) != len(_FIELDS):
+        raise TypeError(f"no fields of SpanFacts: {sorted(found.keys() - _FIELDS.keys())}")
+    return facts
 
 
 class Dialect(Protocol):

@@ -11,7 +11,7 @@ from functools import partial
 
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, begins_any, error_of, first, tokens_of
-from redfirst.evaluators.dialects.facts import Kind, SpanFacts
+from redfirst.evaluators.dialects.facts import Kind, SpanFacts, facts_with
 from redfirst.evaluators.dialects.genai_content import (
     from_content,
     from_events,
@@ -96,7 +96,7 @@ def kind_of(span: Span) -> Kind:
 
 def read_genai(span: Span, logs: Sequence[LogRecord], *, dialect: str, kind: Kind | None = None) -> SpanFacts:
     """The facts of a span written by the conventions."""
-    return SpanFacts(**genai_fields(span, logs, dialect=dialect, kind=kind))  # type: ignore[arg-type]  # one name for each field, checked by the tests
+    return facts_with(genai_fields(span, logs, dialect=dialect, kind=kind))
 
 
 def genai_fields(
@@ -244,7 +244,9 @@ def _with_system(messages: tuple[Message, ...] | None, attributes: Attributes) -
 
 def _finish(attributes: Attributes) -> str | None:
     """The finish reason: an array, a text, or an array as text."""
-    value = unpacked(attributes.get(semconv.FINISH_REASONS))
+    value = attributes.get(semconv.FINISH_REASONS)
+    if value is not None:
+        value = unpacked(value)
     if isinstance(value, list):
         value = next((item for item in value if isinstance(item, str) and item), None)
     return first_text(value, attributes.get("anthropic.message.stop_reason"))

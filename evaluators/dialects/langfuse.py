@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from redfirst.evaluators import semconv
-from redfirst.evaluators.dialects.common import Attributes, error_of
-from redfirst.evaluators.dialects.facts import Kind, SpanFacts
+from redfirst.evaluators.dialects.common import Attributes, begins_any, error_of
+from redfirst.evaluators.dialects.facts import Kind, SpanFacts, facts_with
 from redfirst.evaluators.dialects.messages import messages_of, one_output, spoken
 from redfirst.evaluators.dialects.values import (
     arguments_of,
@@ -68,7 +68,7 @@ class Langfuse:
                 "tokens": _tokens(mapping(attributes.get(f"{_OBSERVATION}usage_details"))),
                 "tools": _tools(asked),
             }
-        return SpanFacts(**fields)  # type: ignore[arg-type]  # one name for each field, checked by the tests
+        return facts_with(fields)
 
 
 def _kind_by_keys(attributes: Attributes) -> Kind:

@@ -10,7 +10,16 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from redfirst.evaluators.dialects.values import block_text, first_text, listed, mapping, text, unpacked
+from redfirst.evaluators.dialects.common import first
+from redfirst.evaluators.dialects.values import (
+    block_text,
+    first_text,
+    items_of,
+    mapping,
+    object_of,
+    text,
+    unpacked,
+)
 from redfirst.evaluators.trajectory import Message, RequestedCall
 
 ROLES = {
@@ -118,9 +127,9 @@ def _with_parts(role: str, item: Mapping[str, object]) -> Iterable[Message]:
     answers: list[Message] = []
     content = item.get("content")
     parts = item.get("parts", item.get("contents", item.get("blocks")))
-    for part in _parts(content) if isinstance(content, list) else [content]:
+    for part in content if isinstance(content, list) else [content]:
         _take(part, said, calls, answers)
-    for part in _parts(parts):
+    for part in items_of(parts):
         _take(part, said, calls, answers)
     yield from answers
     if answers and not said and not calls:
@@ -132,10 +141,6 @@ def _with_parts(role: str, item: Mapping[str, object]) -> Iterable[Message]:
         tool_call_id=first_text(item.get("tool_call_id"), item.get("id") if role == "tool" else None),
         name=text(item.get("name")),
     )
-
-
-def _parts(value: object) -> list[object]:
-    return listed(value) or []
 
 
 def _take(part: object, said: list[str], calls: list[RequestedCall], answers: list[Message]) -> None:
@@ -155,7 +160,7 @@ def _take_part(
     part: Mapping[str, object], said: list[str], calls: list[RequestedCall], answers: list[Message]
 ) -> None:
     kind = part.get("type", part.get("kind"))
-    for name, meant in _BEDROCK.items():
+    for name, meant in _BEDROCK.items() if kind is None else ():
         if kind is None and (inside := mapping(part.get(name))) is not None:
             part, kind = inside, meant
     if (
@@ -163,23 +168,16 @@ def _take_part(
         or isinstance(part.get("function_call"), Mapping)
         or ("tool_name" in part and "tool_kwargs" in part)
     ):
-        body = mapping(part.get("function_call")) or mapping(part.get("function")) or part
-        arguments = next(
-            (body[key] for key in ("arguments", "input", "args", "tool_kwargs") if key in body), None
-        )
+        body = object_of(part.get("function_call")) or object_of(part.get("function")) or part
+        called = first_text(body.get("name"), body.get("toolName"), body.get("tool_name"))
         calls.append(
-            requested(
-                first_text(body.get("name"), body.get("toolName"), body.get("tool_name")),
-                arguments,
-                first_text(*(part.get(key) for key in _ID_KEYS), body.get("id")),
-            )
+            requested(called, first(body, "arguments", "input", "args", "tool_kwargs"), _id(part, body))
         )
     elif kind in _ANSWER_PARTS or isinstance(part.get("function_response"), Mapping):
-        body = mapping(part.get("function_response")) or part
-        answer = next((body[key] for key in ("response", "result", "output", "content") if key in body), None)
-        call_id = first_text(*(part.get(key) for key in _ID_KEYS), body.get("id"))
+        body = object_of(part.get("function_response")) or part
+        answer = _as_text(first(body, "response", "result", "output", "content"))
         answers.append(
-            Message(role="tool", content=_as_text(answer), tool_call_id=call_id, name=text(body.get("name")))
+            Message(role="tool", content=answer, tool_call_id=_id(part, body), name=text(body.get("name")))
         )
     elif kind in _TEXT_PARTS or kind is None:
         inner = first_text(part.get("text"), part.get("content"), part.get("refusal"))
@@ -187,19 +185,23 @@ def _take_part(
             _take(inner, said, calls, answers)
 
 
+def _id(part: Mapping[str, object], body: Mapping[str, object]) -> str | None:
+    found = next((key for key in _ID_KEYS if text(part.get(key))), None)
+    return text(body.get("id")) if found is None else text(part[found])
+
+
 def _tool_calls(item: Mapping[str, object]) -> Iterable[RequestedCall]:
     nested = item.get("additional_kwargs")
-    found = listed(item.get("tool_calls")) or (
-        listed(nested.get("tool_calls")) if isinstance(nested, Mapping) else None
+    found = items_of(item.get("tool_calls")) or (
+        items_of(nested.get("tool_calls")) if isinstance(nested, Mapping) else []
     )
-    for call in found or []:
+    for call in found:
         if not isinstance(call, Mapping):
             continue
-        call = mapping(call.get("tool_call")) or call
-        body = mapping(call.get("function")) or call
-        arguments = next((body[key] for key in ("arguments", "args", "input") if key in body), None)
-        yield requested(body.get("name"), arguments, call.get("id"))
-    for call in listed(item.get("invalid_tool_calls")) or []:
+        call = object_of(call.get("tool_call")) or call
+        body = object_of(call.get("function")) or call
+        yield requested(body.get("name"), first(body, "arguments", "args", "input"), call.get("id"))
+    for call in items_of(item.get("invalid_tool_calls")):
         if isinstance(call, Mapping):
             yield requested(call.get("name"), call.get("args"), call.get("id"))
     old = item.get("function_call")

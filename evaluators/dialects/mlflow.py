@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, error_of, tokens_of
-from redfirst.evaluators.dialects.facts import Kind, SpanFacts
+from redfirst.evaluators.dialects.facts import Kind, SpanFacts, facts_with
 from redfirst.evaluators.dialects.genai import kind_of, read_genai
 from redfirst.evaluators.dialects.langfuse import asked_text, tool_fields
 from redfirst.evaluators.dialects.messages import messages_of, one_output, spoken
@@ -73,7 +73,7 @@ class MLflow:
                 "tokens": tokens_of(mapping(attributes.get("mlflow.chat.tokenUsage")) or {}, **TOKEN_NAMES),
                 "tools": _tools(attributes),
             }
-        return SpanFacts(**fields)  # type: ignore[arg-type]  # one name for each field, checked by the tests
+        return facts_with(fields)
 
 
 def _by_conventions(span: Span, logs: Sequence[LogRecord], dialect: str) -> SpanFacts:

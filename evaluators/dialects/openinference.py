@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, error_of
-from redfirst.evaluators.dialects.facts import Kind, SpanFacts
+from redfirst.evaluators.dialects.facts import Kind, SpanFacts, facts_with
 from redfirst.evaluators.dialects.messages import spoken
 from redfirst.evaluators.dialects.openinference_model import read_model
 from redfirst.evaluators.dialects.values import (
@@ -54,7 +54,7 @@ class OpenInference:
             fields |= _agent(span)
         elif kind is Kind.HANDOFF:
             fields |= _handoff(span)
-        return SpanFacts(**fields)  # type: ignore[arg-type]  # one name for each field, checked by the tests
+        return facts_with(fields)
 
 
 def _kind(attributes: Attributes) -> Kind:

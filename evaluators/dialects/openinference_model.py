@@ -10,7 +10,7 @@ from itertools import zip_longest
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, first, flattened, tokens_of
 from redfirst.evaluators.dialects.messages import message_of, messages_of, one_output
-from redfirst.evaluators.dialects.values import first_text, listed, mapping, text, unpacked
+from redfirst.evaluators.dialects.values import first_text, items_of, listed, mapping, text, unpacked
 from redfirst.evaluators.later import Later
 from redfirst.evaluators.trajectory import Message, RequestedCall
 
@@ -180,6 +180,6 @@ def _fuller(said: Message | None, raw: Message | None) -> Message | None:
 def _finish_in(raw: object) -> str | None:
     if not isinstance(raw, Mapping):
         return None
-    choices = listed(raw.get("choices")) or []
+    choices = items_of(raw.get("choices"))
     chosen = choices[0].get("finish_reason") if choices and isinstance(choices[0], Mapping) else None
     return first_text(chosen, raw.get("stop_reason"))

@@ -8,7 +8,7 @@ from functools import partial
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects import openinference, openinference_model
 from redfirst.evaluators.dialects.common import Attributes, tokens_of
-from redfirst.evaluators.dialects.facts import Kind, SpanFacts
+from redfirst.evaluators.dialects.facts import Kind, SpanFacts, facts_with
 from redfirst.evaluators.dialects.genai import genai_fields
 from redfirst.evaluators.dialects.messages import last_text, messages_of
 from redfirst.evaluators.dialects.values import (
@@ -24,7 +24,6 @@ from redfirst.evaluators.dialects.values import (
 from redfirst.evaluators.later import Later
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import MISSING, Effect, Gap, RunEvent, StateSnapshot, Tokens
-
 
 _EFFECTS: Mapping[str, Effect] = {effect.value: effect for effect in Effect}
 
@@ -55,7 +54,7 @@ class Own:
             fields |= _agent(fields, attributes)
         elif kind is Kind.HANDOFF:
             fields["name"] = fields["name"] or text(attributes.get(semconv.OUTPUT_VALUE))
-        return SpanFacts(**fields)  # type: ignore[arg-type]  # one name for each field, checked by the tests
+        return facts_with(fields)
 
 
 def _kind(attributes: Attributes) -> Kind:
@@ -90,10 +89,11 @@ def _tool(attributes: Attributes) -> dict[str, object]:
 
 
 def _model(fields: Mapping[str, object], attributes: Attributes) -> dict[str, object]:
+    given = dict(fields)
     twin = Later(partial(openinference_model.read_model, attributes))
 
     def known(key: str) -> object:
-        said = _worked_out(fields[key])
+        said = _worked_out(given[key])
         return _worked_out(twin.get()[key]) if said is None else said
 
     tokens = fields["tokens"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from redfirst.evaluators import semconv
-from redfirst.evaluators.dialects.common import Attributes
+from redfirst.evaluators.dialects.common import Attributes, begins_any
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.dialects.genai import kind_of, read_genai
 from redfirst.evaluators.dialects.messages import spoken
@@ -25,10 +25,7 @@ class Traceloop:
     name = "traceloop"
 
     def claims(self, span: Span) -> bool:
-        return (
-            begins_any(span.attributes, "traceloop.")
-            or "llm.request.type" in span.attributes
-        )
+        return begins_any(span.attributes, "traceloop.") or "llm.request.type" in span.attributes
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:
         attributes = span.attributes

@@ -18,7 +18,8 @@ _ENVELOPE_NOISE = frozenset({"sanitize_inputs_outputs"})
 _ERROR_TEXT = re.compile(r"Error\b|Exception\b|[A-Z]\w*(?:Error|Exception)\b[:(]")
 
 
-_LONG_NUMBER = re.compile(r"[0-9]{19}")
+_DIGITS = bytes(48 if 48 <= byte < 58 else 32 for byte in range(256))
+_LONG_NUMBER = b"0" * 19
 _DEEP = 400
 _FIRST = frozenset('{["-0123456789tfn \t\r\n')
 """What a JSON text can begin with, ``NaN`` and ``Infinity`` apart."""
@@ -28,7 +29,7 @@ def plain(value: object) -> object:
     """The value as JSON knows it: lists for tuples, dicts for mappings."""
     if value is None or isinstance(value, str | int | float):
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
@@ -42,11 +43,12 @@ def unpacked(value: object) -> object:
     if value[:1] not in _FIRST and not value.startswith(("NaN", "Infinity")):
         return value
     # orjson is the faster, json the one that keeps long integers, NaN, lone surrogates and its limit of depth.
-    if value.count("[") + value.count("{") < _DEEP and not _LONG_NUMBER.search(value):
-        try:
-            return orjson.loads(value)
-        except ValueError:
-            pass
+    try:
+        coded = value.encode()
+        if coded.count(b"[") + coded.count(b"{") < _DEEP and _LONG_NUMBER not in coded.translate(_DIGITS):
+            return orjson.loads(coded)
+    except ValueError:
+        pass
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
@@ -62,14 +64,28 @@ def container(value: object) -> object:
 
 def mapping(value: object) -> Mapping[str, object] | None:
     """The JSON object the value is or holds as text."""
+    if value is None:
+        return None
     found = unpacked(value)
-    return found if isinstance(found, Mapping) else None
+    return found if isinstance(found, dict) else None
 
 
 def listed(value: object) -> list[object] | None:
     """The JSON array the value is or holds as text."""
+    if value is None:
+        return None
     found = unpacked(value)
     return found if isinstance(found, list) else None
+
+
+def items_of(value: object) -> list[object]:
+    """The array the value is or holds; one that is there already is not copied, so that it must not be kept."""
+    return value if isinstance(value, list) else listed(value) or []
+
+
+def object_of(value: object) -> Mapping[str, object] | None:
+    """The object the value is or holds; one that is there already is not copied, so that it must not be kept."""
+    return value if isinstance(value, dict) else mapping(value)
 
 
 def text(value: object) -> str | None:
@@ -92,7 +108,10 @@ def number(value: object) -> int | None:
 
 def first_text(*values: object) -> str | None:
     """The first value that is a text and not empty."""
-    return next((value for value in values if isinstance(value, str) and value), None)
+    for value in values:
+        if isinstance(value, str) and value:
+            return value
+    return None
 
 
 def literal(value: str) -> object:

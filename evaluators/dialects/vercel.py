@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, error_of, tokens_of
-from redfirst.evaluators.dialects.facts import Kind, SpanFacts
+from redfirst.evaluators.dialects.facts import Kind, SpanFacts, facts_with
 from redfirst.evaluators.dialects.messages import last_text, message_of, messages_of
 from redfirst.evaluators.dialects.values import (
     arguments_of,
@@ -59,7 +59,7 @@ class Vercel:
             fields |= _loop(attributes)
         elif operation.rpartition(".")[2] in ("doGenerate", "doStream"):
             fields |= _model(attributes)
-        return SpanFacts(**fields)  # type: ignore[arg-type]  # one name for each field, checked by the tests
+        return facts_with(fields)
 
 
 def _tool(attributes: Attributes) -> dict[str, object]:
