@@ -67,12 +67,20 @@ def _parsed(body: bytes, signal: Literal["traces", "logs"]) -> Any:
 
     kind: Any = ExportTraceServiceRequest if signal == "traces" else ExportLogsServiceRequest
     try:
-        return kind.FromString(body)
+        request = kind.FromString(body)
     except (DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise UnreadableInput(
-            f"Neither an OTLP {kind.DESCRIPTOR.name} in protobuf nor OTLP/JSON; "
-            f"it begins with {body[:_SHOWN]!r} ({len(body)} bytes)."
-        ) from problem
+        raise UnreadableInput(_no_request(body)) from problem
+    # any text of a few letters parses as fields nobody knows; a request of those alone is no request
+    if body and not request.ListFields():
+        raise UnreadableInput(_no_request(body))
+    return request
+
+
+def _no_request(body: bytes) -> str:
+    return (
+        "Neither an OTLP export request in protobuf nor OTLP/JSON; "
+        f"it begins with {body[:_SHOWN]!r} ({len(body)} bytes)."
+    )
 
 
 def _spans(request: Any, refused: Refusals) -> Iterable[Span]:

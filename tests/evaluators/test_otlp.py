@@ -299,3 +299,10 @@ def test_importing_the_reader_is_cheap():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("body", [b"x\n", b"hi", b"zz"])
+def test_a_few_letters_are_no_request_though_they_parse_as_unknown_fields(body: bytes) -> None:
+    """A text file named by mistake is refused, not read as a file without runs."""
+    with pytest.raises(UnreadableInput, match="Neither an OTLP"):
+        decode(body)
