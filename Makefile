@@ -27,7 +27,7 @@ contracts: $(VENV)/.installed
 
 coverage: $(VENV)/.installed ## branch coverage, one table a room
 	$(BIN)/coverage erase
-	COVERAGE_PROCESS_START=pyproject.toml $(BIN)/coverage run -m pytest -q
+	COVERAGE_FILE=$(CURDIR)/.coverage $(BIN)/coverage run -m pytest -q
 	$(BIN)/coverage combine -q
 	@for room in $(ROOMS); do printf '%-22s' $$room; $(BIN)/coverage report --include="*/$$room/*" | tail -1; done
 
