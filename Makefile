@@ -29,6 +29,7 @@ coverage: $(VENV)/.installed ## branch coverage, one table a room
 	$(BIN)/coverage erase
 	COVERAGE_FILE=$(CURDIR)/.coverage $(BIN)/coverage run -m pytest -q
 	$(BIN)/coverage combine -q
+	@rm -f .coverage.* # what processes killed by the tests left half written
 	@for room in $(ROOMS); do printf '%-22s' $$room; $(BIN)/coverage report --include="*/$$room/*" | tail -1; done
 
 wheel: $(VENV)/.installed
