@@ -92,17 +92,29 @@ class AlertSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     window_seconds: float = Field(default=3600.0, gt=0)
-    """Runs judged for the first time within this time are counted."""
+    """Runs judged for the first time within this time are counted against the objective."""
+    short_window_seconds: float | None = Field(default=None, gt=0)
+    """The newest part of the window, in which the share must be above the threshold too; by default a twelfth."""
     min_runs: int = Field(default=20, ge=1)
     """Judged runs below which nothing is said: the state is ``no_data``."""
-    threshold: float = Field(default=0.2, gt=0, lt=1)
-    """Share of flagged runs that is tolerated."""
+    threshold: float | None = Field(default=0.2, gt=0, lt=1)
+    """The objective: share of flagged runs that is tolerated. ``null`` has none."""
     z: float = Field(default=3.0, gt=0)
     """Fires when the lower Wilson bound at this quantile is above the threshold; by chance alone 3 is one look in 700."""
     resolve_z: float = Field(default=1.0, gt=0)
     """Resolves when the upper Wilson bound at this quantile is below the threshold."""
     stale_seconds: float = Field(default=86400.0, gt=0)
     """How long an alert stays without enough runs before it is given up as ``no_data``."""
+    false_alarms_a_week: float | None = Field(default=0.05, gt=0)
+    """How often one agent may be reported falsely for a drop below its own past; ``null``: the past is not compared."""
+    reference_seconds: float = Field(default=7 * 86400.0, gt=0)
+    """How far back the past goes; it needs 300 runs, and from 100 on a drop is a warning."""
+    reference_settle_seconds: float = Field(default=3600.0, ge=0)
+    """The newest part of the past, which is no reference yet."""
+    hold_seconds: float = Field(default=900.0, ge=0)
+    """How long a drop is reported at least before it can be over."""
+    revision_seconds: float = Field(default=86400.0, gt=0)
+    """How long after a run was judged first its later versions change what was counted."""
     per: Literal["agent", "check"] = "agent"
     """One alert for all flagged runs of an agent, or one for each of its checks."""
     webhooks: Annotated[list[WebhookSettings], BeforeValidator(_from_json)] = []

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from redfirst.collector_processor.alerting.course import Mark, followed
 from redfirst.collector_processor.alerting.policy import (
     Count,
-    Mark,
     Policy,
     Standing,
     Stream,
     alert_id,
     counted,
-    followed,
 )
 from redfirst.collector_processor.alerting.runs import Observations, Observed
 
@@ -34,6 +33,8 @@ class Told(NamedTuple):
 
     alert: str
     since_ns: int
+    causes: tuple[str, ...] = ()
+    """Why it fired: ``objective``, ``drop``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,10 @@ class Change:
     count: Count
     failing: tuple[Observed, ...]
     """The flagged runs of the window, oldest first."""
+    causes: tuple[str, ...]
+    """Why it fired: ``objective``, ``drop``."""
+    mark: Mark
+    """Where the stream stands now."""
     retracted: bool = False
     """It resolved because later versions of its runs took back what it fired for."""
 
@@ -79,8 +84,8 @@ class Detector:
 
     def horizon(self, now_ns: int) -> int:
         """Runs judged up to this time no longer matter."""
-        window = self.policy.window_ns
-        return min([now_ns - window, *(mark.at_ns for mark in self.bases.values())]) - window
+        since = now_ns - self.policy.revision_ns
+        return min([since, *(mark.at_ns for mark in self.bases.values())]) - self.policy.reach_ns
 
     def take(self, seen: Observed) -> None:
         """Take in a version of a run. The order does not matter, nor how often."""
@@ -88,13 +93,17 @@ class Detector:
 
     def tick(self, now_ns: int) -> list[Change]:
         """Judge every stream at this time; gives what changed since people were told last."""
-        window = self.policy.window_ns
+        half = self.policy.revision_ns // 2
         for stream in {*self._runs.streams(), *self.bases, *self.told}:
             base = self.bases.get(stream, Mark())
             samples = self._runs.samples(stream)
-            if base.at_ns < now_ns - 2 * window:
-                base = self.bases[stream] = followed(samples, base, self.policy, now_ns - window)
-            self.now[stream] = followed(samples, base, self.policy, now_ns)
+            if base.at_ns < now_ns - 3 * half:
+                base = self.bases[stream] = followed(samples, base, self.policy, now_ns - 2 * half)
+            start = self.now.get(stream, base)
+            changed = self._runs.changed(stream)
+            if changed is not None and changed <= start.at_ns:
+                start = base
+            self.now[stream] = followed(samples, start, self.policy, now_ns)
         changes = [
             change for stream in sorted(self.now) if (change := self._change(stream, now_ns)) is not None
         ]
@@ -105,17 +114,15 @@ class Detector:
         mark, told = self.now[stream], self.told.get(stream)
         if (mark.standing is Standing.FIRING) == (told is not None):
             return None
-        status = {
-            Standing.FIRING: Status.FIRING,
-            Standing.OK: Status.RESOLVED,
-            Standing.NO_DATA: Status.NO_DATA,
-        }[mark.standing]
+        status = {Standing.FIRING: Status.FIRING, Standing.OK: Status.RESOLVED}.get(
+            mark.standing, Status.NO_DATA
+        )
         retracted = told is not None and mark.since_ns <= told.since_ns
         if told is None:
-            told = self.told[stream] = Told(alert_id(stream, mark.since_ns), mark.since_ns)
+            told = self.told[stream] = Told(alert_id(stream, mark.since_ns), mark.since_ns, mark.causes)
         else:
             del self.told[stream]
-        window = self._runs.within(stream, now_ns - self.policy.window_ns, now_ns)
+        window = self._runs.within(stream, _counted_since(mark, self.policy, now_ns), now_ns)
         return Change(
             stream=stream,
             status=Status.RESOLVED if retracted else status,
@@ -124,6 +131,8 @@ class Detector:
             at_ns=now_ns,
             count=counted(window),
             failing=tuple(self._runs.run(sample.run_id) for sample in window if sample.bad),
+            causes=told.causes,
+            mark=mark,
             retracted=retracted,
         )
 
@@ -135,3 +144,10 @@ class Detector:
             if stream not in there and stream not in self.told and mark.standing is not Standing.FIRING:
                 del self.now[stream]
                 self.bases.pop(stream, None)
+
+
+def _counted_since(mark: Mark, policy: Policy, now_ns: int) -> int:
+    """From when on runs are shown: those of the window, or since the rate changed where that is why it fires."""
+    if mark.causes == ("drop",):
+        return mark.drift.rise_ns - 1
+    return now_ns - policy.window_ns

@@ -13,13 +13,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from redfirst.collector_processor.alerting.course import Mark
 from redfirst.collector_processor.alerting.detector import Told
-from redfirst.collector_processor.alerting.policy import Mark, Standing, Stream
+from redfirst.collector_processor.alerting.policy import Stream
 from redfirst.collector_processor.disk import sync_folder
 
 Json = Any
 FILE = "alerts.json"
-SCHEMA = "redfirst.alerts/1"
+SCHEMA = "redfirst.alerts/2"
+_MARK = TypeAdapter(Mark)
 _GIVEN_UP = 50
 """How many notifications that reached nobody are kept to be looked at."""
 
@@ -126,11 +130,10 @@ class AlertFile:
         for entry in value["streams"]:
             stream = Stream(*(str(part) for part in entry["stream"]))
             if entry["mark"] is not None:
-                mark = Mark(**entry["mark"])
-                self.bases[stream] = replace(mark, standing=Standing(mark.standing))
+                self.bases[stream] = _MARK.validate_python(entry["mark"])
             if "told" in entry:
-                alert, since_ns = entry["told"]
-                self.told[stream] = Told(str(alert), int(since_ns))
+                alert, since_ns, causes = entry["told"]
+                self.told[stream] = Told(str(alert), int(since_ns), tuple(causes))
         self._queue = [Notice(**entry) for entry in value["queue"]]
         self.given_up = [Notice(**entry) for entry in value["given_up"]]
 

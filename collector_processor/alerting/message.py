@@ -9,6 +9,7 @@ from redfirst.collector_processor.alerting.detector import Change, Status
 from redfirst.collector_processor.alerting.policy import Policy
 from redfirst.collector_processor.alerting.runs import Observed, reasons
 from redfirst.collector_processor.storing.rows import moment
+from redfirst.evaluators.intervals import wilson
 
 Json = Any
 SCHEMA = "redfirst.alert/1"
@@ -22,6 +23,8 @@ def message(change: Change, policy: Policy, *, there: Callable[[Observed], bool]
         if len(failing) < _RUNS and there(run):
             failing.append(run)
     count, stream = change.count, change.stream
+    drift = change.mark.drift
+    drop = drift.drop
     interval = count.interval(policy.z)
     return {
         "schema": SCHEMA,
@@ -37,7 +40,12 @@ def message(change: Change, policy: Policy, *, there: Callable[[Observed], bool]
         "flagged": count.flagged,
         "judged": count.judged,
         "interval": None if interval is None else [round(bound, 4) for bound in interval],
+        "causes": list(change.causes),
+        "severity": severity(change, policy),
         "threshold": policy.threshold,
+        "expected": None if drop is None else round(drop.expected, 4),
+        "reference_runs": drift.known if drop is not None else None,
+        "changed_at": moment(drift.rise_ns) if drift.rise_ns else None,
         "z": policy.z,
         "min_runs": policy.min_runs,
         "window_seconds": policy.window_ns / 1e9,
@@ -56,9 +64,33 @@ def _text(change: Change, policy: Policy) -> str:
     interval = count.interval(policy.z)
     bounds = "" if interval is None else f" (interval {interval[0]:.0%} to {interval[1]:.0%})"
     if change.status is Status.FIRING:
-        return f"{who}: {share}{bounds}, more than the {policy.threshold:.0%} tolerated"
+        return f"{who}: {share}{bounds}, more than {_measure(change, policy)}"
     if change.retracted:
         return f"{who}: retracted; with later spans, {share}{bounds}"
     if change.status is Status.RESOLVED:
-        return f"{who}: back below the {policy.threshold:.0%} tolerated; {share}{bounds}"
+        return f"{who}: back below {_measure(change, policy)}; {share}{bounds}"
     return f"{who}: too few runs for too long to tell whether it still holds; {share}{bounds}"
+
+
+def severity(change: Change, policy: Policy) -> str:
+    """``page`` where the share of good runs is certainly below the worse rate that is looked for, else ``ticket``."""
+    drift, judged = change.mark.drift, change.count.judged
+    worse = 1.0 - policy.threshold if policy.threshold is not None else None
+    if "drop" in change.causes and drift.drop is not None:
+        if drift.warns:
+            return "ticket"
+        worse = drift.drop.worse if worse is None else min(worse, drift.drop.worse)
+    if worse is None or not judged:
+        return "ticket"
+    return "page" if wilson(judged - change.count.flagged, judged)[1] < worse else "ticket"
+
+
+def _measure(change: Change, policy: Policy) -> str:
+    """What the share is held against."""
+    found = []
+    if "objective" in change.causes and policy.threshold is not None:
+        found.append(f"the {policy.threshold:.0%} tolerated")
+    drift = change.mark.drift
+    if "drop" in change.causes and drift.drop is not None:
+        found.append(f"the {1 - drift.drop.expected:.0%} of {drift.known} runs before")
+    return " and ".join(found)

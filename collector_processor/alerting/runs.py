@@ -25,6 +25,7 @@ class Observed:
     """When it was judged first; None when it has no verdicts."""
     tenant: str
     agent: str
+    session: str = ""
     failed: tuple[tuple[str, str], ...] = ()
     """The checks that flag it, each with its reason."""
     decided: frozenset[str] = frozenset()
@@ -44,6 +45,7 @@ def observed(versions: Sequence[StoredRun]) -> Observed:
         at_ns=min(scored, default=None),
         tenant=latest.tenant,
         agent=latest.agent or "",
+        session=(latest.record or {}).get("session_id") or "",
         failed=tuple((one["check"], one["because"]) for one in could if one["outcome"] == Outcome.FAILED),
         decided=frozenset(
             one["check"] for one in could if one["outcome"] in (Outcome.FAILED, Outcome.PASSED)
@@ -58,6 +60,7 @@ class Observations:
         self._per_check = per_check
         self._runs: dict[str, Observed] = {}
         self._streams: dict[Stream, list[Sample]] = {}
+        self._changed: dict[Stream, int] = {}
 
     def take(self, seen: Observed) -> None:
         """Take a version of a run in. The newest is what counts, at the time of the first that had verdicts."""
@@ -70,6 +73,12 @@ class Observations:
             self._streams[stream].remove(sample)
         for stream, sample in come - gone:
             insort(self._streams.setdefault(stream, []), sample)
+        for stream, sample in gone ^ come:
+            self._changed[stream] = min(sample.at_ns, self._changed.get(stream, sample.at_ns))
+
+    def changed(self, stream: Stream) -> int | None:
+        """The time of the earliest run that came or went since this was asked last; None when none did."""
+        return self._changed.pop(stream, None)
 
     def samples(self, stream: Stream) -> Sequence[Sample]:
         """The runs of a stream, in order of time."""
@@ -103,10 +112,12 @@ class Observations:
             return
         failed = {check for check, _ in seen.failed}
         if not self._per_check:
-            yield Stream(seen.tenant, seen.agent), Sample(seen.at_ns, seen.run_id, bool(failed))
+            sample = Sample(seen.at_ns, seen.run_id, bool(failed), seen.session)
+            yield Stream(seen.tenant, seen.agent), sample
             return
         for check in seen.decided:
-            yield Stream(seen.tenant, seen.agent, check), Sample(seen.at_ns, seen.run_id, check in failed)
+            sample = Sample(seen.at_ns, seen.run_id, check in failed, seen.session)
+            yield Stream(seen.tenant, seen.agent, check), sample
 
 
 def reasons(failing: Iterable[Observed], check: str = "", limit: int = 3) -> list[Mapping[str, object]]:

@@ -193,7 +193,9 @@ def test_a_quiet_agent_is_forgotten() -> None:
     """Streams and runs that can change nothing any more take no memory."""
     played = Played()
     played.to(10, *(seen(n, 1) for n in range(20)))
-    played.to(1000)
+    played.to(5 * 86_400)
+    assert played.standing is Standing.NO_DATA
+    played.to(12 * 86_400)
 
     assert played.detector.now == {}
     assert played.detector.bases == {}
@@ -264,7 +266,7 @@ def test_verdict_history_in_any_order_ends_in_the_same_state(
 def known(detector: Detector) -> dict[Stream, Any]:
     """Where streams stand and since when; one without data may have been forgotten meanwhile."""
     return {
-        stream: (mark.standing, mark.since_ns, mark.thin_since_ns)
+        stream: (mark.standing, mark.since_ns, mark.objective, mark.drift)
         for stream, mark in detector.now.items()
         if mark.standing is not Standing.NO_DATA
     }

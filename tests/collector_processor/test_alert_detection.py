@@ -1,0 +1,362 @@
+"""Drops of a success rate: what is looked for, when it is found, when it is over, and what is no news."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redfirst.collector_processor.alerting import canary
+from redfirst.collector_processor.alerting.absence import absent, expected_runs, uncovered
+from redfirst.collector_processor.alerting.canary import Tally, look, probability_worse, regressed, required
+from redfirst.collector_processor.alerting.course import Mark, followed
+from redfirst.collector_processor.alerting.cusum import Drop, Sum, added
+from redfirst.collector_processor.alerting.detector import Detector, Status
+from redfirst.collector_processor.alerting.policy import Policy, Sample, Standing, Stream
+from redfirst.collector_processor.alerting.reference import (
+    Reference,
+    design_effect,
+    runs_between_false_alarms,
+)
+from redfirst.collector_processor.alerting.runs import Observed
+from redfirst.collector_processor.settings import AlertSettings
+
+S = 1_000_000_000
+HOUR = 3600 * S
+T0 = 500_000 * HOUR
+"""A whole hour."""
+PAST = Policy.of(AlertSettings(threshold=None, false_alarms_a_week=0.5))
+
+
+def runs(outcomes: Iterable[bool], *, begin: int = T0, every: int = 60 * S, session: int = 1) -> list[Sample]:
+    """One run a minute (True = good)."""
+    return [
+        Sample(begin + n * every, f"{begin:024x}{n:08x}", not good, f"{begin}-{n // session}")
+        for n, good in enumerate(outcomes)
+    ]
+
+
+def nine_in_ten(count: int) -> list[bool]:
+    """Every tenth is bad."""
+    return [n % 10 != 9 for n in range(count)]
+
+
+# --- what is looked for
+
+
+def test_the_drop_that_is_looked_for() -> None:
+    """p0 = .90 with the odds of failure doubled: p1 = .8182, D = .026, h = ln(10,000 D) = 5.56, ~49 runs to find .70."""
+    drop = Drop.of(0.9, between_false_alarms=10_000)
+
+    assert drop.worse == pytest.approx(9 / 11)
+    assert drop.good == pytest.approx(math.log(10 / 11))
+    assert drop.bad == pytest.approx(math.log(20 / 11))
+    assert drop.limit == pytest.approx(5.56, abs=0.005)
+    assert drop.runs_until_found(0.7) == pytest.approx(49.4, abs=0.1)
+    assert drop.runs_until_found(0.9) == math.inf
+
+
+def test_ten_failures_in_a_row_are_found() -> None:
+    """Each adds ln(20/11) = .598, and ten are the first to reach 5.56."""
+    drop = Drop.of(0.9, between_false_alarms=10_000)
+
+    assert not added([False] * 9, drop).found(drop)
+    assert added([False] * 10, drop).found(drop)
+
+
+def test_the_sum_never_owes_and_knows_where_its_rise_began() -> None:
+    """A thousand good runs are forgotten by the first bad one; the rise began after them."""
+    drop = Drop.of(0.9, between_false_alarms=10_000)
+    after = added([True] * 1000 + [False] * 3, drop)
+
+    assert after.value == pytest.approx(3 * drop.bad)
+    assert (after.since, after.runs) == (1000, 1003)
+    assert added([True], drop) == Sum(0.0, 1, 1)
+
+
+@pytest.mark.parametrize(("expected", "between"), [(0.0, 100.0), (1.0, 100.0), (1.2, 100.0), (0.9, 1.0)])
+def test_what_cannot_be_looked_for_is_refused(expected: float, between: float) -> None:
+    """A rate that cannot fall, or alarms at every run."""
+    with pytest.raises(ValueError, match="between"):
+        Drop.of(expected, between_false_alarms=between)
+
+
+def test_the_reference_is_the_lower_bound_and_not_the_share() -> None:
+    """270 good of 300: the 10 % quantile of Beta(270.5, 30.5) is .876; with all of them good it is below 1."""
+    assert Reference(good=270, bad=30).expected() == pytest.approx(0.8759, abs=5e-5)
+    assert Reference(good=2700, bad=300).expected() > Reference(good=270, bad=30).expected()
+    clustered = Reference(good=270, bad=30, design_effect=3.0)
+    assert clustered.expected() < Reference(good=270, bad=30).expected()
+    assert Reference(good=300, bad=0).expected() == pytest.approx(0.99549, abs=5e-5)
+
+
+def test_runs_that_share_their_luck_tell_less() -> None:
+    """Sessions that are all good or all bad: correlation 1, so a session of five is one run; capped at 4."""
+    assert design_effect([(3, 0), (0, 3), (3, 0), (0, 3)]) == pytest.approx(3.0)
+    assert design_effect([(5, 0), (0, 5), (5, 0), (0, 5)]) == 4.0
+    assert design_effect([(1, 0), (0, 1), (1, 0)]) == 1.0
+    assert design_effect([(2, 1), (2, 1), (2, 1)]) == 1.0  # sessions more alike than by chance
+    assert design_effect([(3, 0), (3, 0)]) == 1.0
+    assert design_effect([]) == 1.0
+
+
+def test_false_alarms_are_shared_out() -> None:
+    """Ten streams of 500 runs a week with one false page in two weeks: 10,000 runs each."""
+    assert runs_between_false_alarms(streams=10, runs_a_week=500, false_alarms_a_week=0.5) == 10_000
+    with pytest.raises(ValueError, match="0 streams"):
+        runs_between_false_alarms(streams=0, runs_a_week=500, false_alarms_a_week=0.5)
+
+
+# --- a stream over time
+
+
+def followed_to(samples: Sequence[Sample], hours: float, policy: Policy = PAST) -> Mark:
+    return followed(samples, Mark(), policy, T0 + int(hours * HOUR))
+
+
+def test_it_learns_until_there_is_a_past() -> None:
+    """With 99 runs before the newest hour nothing is compared, with 100 a drop would be a warning, with 300 an alert."""
+    early = followed_to(runs(nine_in_ten(170)), 3)
+    warns = followed_to(runs(nine_in_ten(190)), 4)
+    known = followed_to(runs(nine_in_ten(430)), 8)
+
+    assert early.drift.standing is Standing.LEARNING
+    assert early.drift.known == 60  # the hour that began at two hours knows what came before one hour
+    assert warns.drift.standing is Standing.OK
+    assert (warns.drift.known, warns.drift.warns) == (120, True)
+    assert (known.drift.known, known.drift.warns) == (360, False)
+
+
+def test_a_drop_is_found_and_over_when_it_is() -> None:
+    """Ten hours at nine in ten, an hour and a half at one in two, then nine in ten again."""
+    before, during, after = nine_in_ten(600), [n % 2 == 0 for n in range(90)], nine_in_ten(300)
+    samples = runs([*before, *during, *after])
+
+    firing = followed_to(samples[:640], 10.7)
+    assert firing.standing is Standing.FIRING
+    assert firing.causes == ("drop",)
+    assert firing.drift.rise_ns == samples[599].at_ns  # the last of the tenths was bad, and then every second
+    assert T0 + 10 * HOUR < firing.since_ns < T0 + int(10.6 * HOUR)
+
+    still = followed_to(samples[:690], 11.5)
+    assert (still.standing, still.since_ns) == (Standing.FIRING, firing.since_ns)
+
+    over = followed_to(samples, 16.5)
+    assert over.standing is Standing.OK
+    ((began, ended),) = over.drift.reported
+    assert (began, ended) == (firing.drift.rise_ns, over.since_ns)
+    assert T0 + int(11.5 * HOUR) < over.since_ns < T0 + int(14 * HOUR)
+
+
+def test_what_was_reported_is_no_reference() -> None:
+    """After the drop the expected rate is what it was before, though a quarter of the runs were bad."""
+    before, during = nine_in_ten(600), [n % 2 == 0 for n in range(90)]
+    samples = runs([*before, *during, *nine_in_ten(600)])
+
+    assert followed_to(samples[:600], 10).drift.drop is not None
+    mark = followed_to(samples, 21.5)
+    assert mark.drift.standing is Standing.OK
+    ((began, ended),) = mark.drift.reported
+    left = [s for s in samples if not began <= s.at_ns <= ended and s.at_ns < T0 + 20 * HOUR]
+    assert mark.drift.known == len(left)
+    assert mark.drift.drop is not None
+    assert mark.drift.drop.expected == pytest.approx(0.88, abs=0.01)
+
+
+def test_a_lull_ends_nothing_and_is_given_up_in_the_end() -> None:
+    """Without runs a drop stays reported; after a day it is given up, which is no recovery."""
+    samples = runs([*nine_in_ten(600), *[False] * 30])
+    last = samples[-1].at_ns
+
+    night = followed(samples, Mark(), PAST, last + 20 * HOUR)
+    given_up = followed(samples, Mark(), PAST, last + 25 * HOUR)
+    assert night.standing is Standing.FIRING
+    assert given_up.standing is Standing.NO_DATA
+    assert given_up.since_ns == last + 24 * HOUR
+
+
+def test_it_holds_for_a_while() -> None:
+    """Good runs in the minute after a drop do not end it before ``hold_seconds``; then they do, without another run."""
+    bad = runs([*nine_in_ten(600), *[False] * 12])
+    found = followed_to(bad, 10.4)
+    assert found.standing is Standing.FIRING
+    good = runs([True] * 60, begin=bad[-1].at_ns + S, every=S)
+    held = found.since_ns + PAST.hold_ns
+    together = [*bad, *(sample for sample in good if sample.at_ns < held)]
+
+    assert followed(together, Mark(), PAST, held - 1).standing is Standing.FIRING
+    over = followed(together, Mark(), PAST, held)
+    assert (over.standing, over.since_ns) == (Standing.OK, held)
+
+
+def test_no_data_at_night_is_no_drop() -> None:
+    """Five days of nine in ten by day and nothing by night: nothing is ever reported."""
+    samples = [sample for day in range(5) for sample in runs(nine_in_ten(300), begin=T0 + day * 24 * HOUR)]
+    mark = followed_to(samples, 24 * 5)
+
+    assert mark.drift.standing is Standing.OK
+    assert mark.drift.reported == ()
+
+
+# --- whatever the order
+
+
+def observations(chance: random.Random, count: int) -> list[list[Observed]]:
+    """Runs over some days with a drop in them, each with all of its versions."""
+    found = []
+    at = T0
+    for number in range(count):
+        at += chance.randrange(1, 600) * S
+        rate = 0.5 if count * 0.6 < number < count * 0.75 else 0.9
+        outcomes = [chance.random() < rate for _ in range(chance.choice((1, 1, 1, 2, 3)))]
+        found.append(
+            [
+                Observed(
+                    run_id=f"{number:032x}",
+                    version=version,
+                    judged_ns=at + version * 60 * S,
+                    at_ns=at,
+                    tenant="default",
+                    agent="support",
+                    session=str(number // 3),
+                    failed=() if good else (("repeats", ""),),
+                    decided=frozenset({"repeats"}),
+                )
+                for version, good in enumerate(outcomes, 1)
+            ]
+        )
+    return found
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**9), st.integers(350, 700))
+def test_verdicts_in_any_order_end_in_the_state_of_the_last_verdicts_in_time_order(
+    seed: int, count: int
+) -> None:
+    """Superseded, shuffled, doubled, and asked in between: as if each run's last verdict had been so from the start."""
+    chance = random.Random(seed)
+    policy = Policy.of(
+        AlertSettings(window_seconds=3600, false_alarms_a_week=5, revision_seconds=30 * 86_400)
+    )
+    history = observations(chance, count)
+    every = [version for versions in history for version in versions]
+    end = max(version.judged_ns for version in every) + HOUR
+    mixed = [*every, *chance.choices(every, k=100)]
+    chance.shuffle(mixed)
+    final, shuffled, asked = Detector(policy), Detector(policy), Detector(policy)
+    for versions in history:
+        final.take(versions[-1])
+    for version in mixed:
+        shuffled.take(version)
+    for moment in range(T0, end, (end - T0) // 7):
+        for version in mixed:
+            if version.judged_ns <= moment:
+                asked.take(version)
+        asked.tick(moment)
+    for version in mixed:
+        asked.take(version)
+    for detector in (final, shuffled, asked):
+        detector.tick(end)
+
+    stream = Stream("default", "support")
+    assert shuffled.now[stream] == final.now[stream]
+    assert asked.now[stream] == final.now[stream]
+    assert final.now[stream].drift.known >= 100
+
+
+def test_a_day_that_is_judged_anew_is_taken_back() -> None:
+    """A broken check flags a day's runs; when they are judged anew the alert is retracted, and nothing of it is left."""
+    policy = Policy.of(AlertSettings(threshold=None, false_alarms_a_week=0.5))
+    detector, clean = Detector(policy), Detector(policy)
+    good = [version for versions in observations(random.Random(3), 400) for version in versions[-1:]]
+    good = [
+        Observed(run_id=v.run_id, version=1, judged_ns=v.at_ns or 0, at_ns=v.at_ns, tenant="default",
+                 agent="support", failed=(("repeats", ""),) if n % 10 == 9 else (), decided=v.decided)
+        for n, v in enumerate(good)
+    ]  # fmt: skip
+    start = (good[-1].at_ns or 0) + 2 * HOUR
+    broken = [
+        Observed(run_id=f"b{n:031x}", version=1, judged_ns=start + n * 60 * S, at_ns=start + n * 60 * S,
+                 tenant="default", agent="support", failed=(("repeats", ""),), decided=frozenset({"repeats"}))
+        for n in range(60)
+    ]  # fmt: skip
+    anew = [
+        Observed(run_id=one.run_id, version=2, judged_ns=start + 3 * HOUR, at_ns=one.at_ns,
+                 tenant="default", agent="support", decided=one.decided)
+        for one in broken
+    ]  # fmt: skip
+    for one in [*good, *broken]:
+        detector.take(one)
+    (fired,) = detector.tick(start + 2 * HOUR)
+    assert (fired.status, fired.causes) == (Status.FIRING, ("drop",))
+    assert {run.run_id for run in fired.failing} >= {one.run_id for one in broken}
+
+    for one in anew:
+        detector.take(one)
+    (over,) = detector.tick(start + 4 * HOUR)
+    for one in [*good, *anew]:
+        clean.take(one)
+    assert clean.tick(start + 4 * HOUR) == []
+    assert (over.status, over.retracted, over.alert) == (Status.RESOLVED, True, fired.alert)
+    assert detector.now == clean.now
+
+
+# --- a new version
+
+
+def test_looks_double_and_spend_half_of_what_is_left() -> None:
+    """At 20, 40, 80, 160 runs; together never more than 1 %."""
+    assert [look(n) for n in (19, 20, 21, 40, 80, 100, 160)] == [None, 1, None, 2, 3, None, 4]
+    assert required(1) == pytest.approx(0.995)
+    assert sum(1 - required(n) for n in range(1, 40)) == pytest.approx(canary.ALPHA)
+
+
+def test_the_probability_that_a_version_is_worse() -> None:
+    """Equal versions are worse than the other by any amount with one half; a certain loss is certain."""
+    assert probability_worse(Tally(good=90, bad=10), Tally(good=90, bad=10), margin=0.0) == pytest.approx(0.5)
+    assert probability_worse(Tally(good=0, bad=40), Tally(good=900, bad=100)) > 0.999999
+    assert probability_worse(Tally(good=40, bad=0), Tally(good=900, bad=100)) < 1e-3
+    # 4,000,000 draws of both give .7359
+    assert probability_worse(Tally(good=16, bad=4), Tally(good=180, bad=20)) == pytest.approx(0.736, abs=1e-3)
+
+
+def test_a_version_that_fails_half_of_the_time_is_stopped_at_the_first_look() -> None:
+    """10 of 20 against 900 of 1,000; at 21 nobody looks; with 19 old runs nothing is compared."""
+    old = Tally(good=900, bad=100)
+
+    assert regressed(Tally(good=10, bad=10), old)
+    assert not regressed(Tally(good=11, bad=10), old)
+    assert not regressed(Tally(good=18, bad=2), old)
+    assert not regressed(Tally(good=10, bad=10), Tally(good=19, bad=0))
+
+
+# --- nothing came
+
+
+def test_how_many_runs_a_time_should_bring() -> None:
+    """Mondays at nine brought 8, 10 and 40 runs: the median, and half of it for half an hour."""
+    first = T0 // HOUR - 5 * 168
+    counts = {T0 // HOUR - week * 168: n for week, n in ((1, 8), (2, 10), (3, 40))}
+
+    whole = expected_runs(counts, begin_ns=T0, end_ns=T0 + HOUR, first_hour=first)
+    assert whole == 9.0  # of 8, 10, 40 and a fourth week in which none came
+    assert expected_runs(counts, begin_ns=T0, end_ns=T0 + HOUR // 2, first_hour=first) == 4.5
+    assert expected_runs({}, begin_ns=T0, end_ns=T0 + HOUR, first_hour=T0 // HOUR - 1) == 0.0
+
+
+def test_silence_is_an_alert_where_it_is_unlikely() -> None:
+    """e^-6.9 is just above 1 in 1,000, e^-7 below; one run is no silence."""
+    assert not absent(6.9, 0)
+    assert absent(7.0, 0)
+    assert not absent(100.0, 1)
+
+
+def test_too_few_verdicts_are_an_alert_where_it_is_certain() -> None:
+    """13 of 20 may still be 80 %, 12 of 20 may not; of 19 nothing is said."""
+    assert not uncovered(13, 20)
+    assert uncovered(12, 20)
+    assert not uncovered(0, 19)
