@@ -86,6 +86,38 @@ class WebhookSettings(BaseModel):
     """Whether the address may be this machine."""
 
 
+class AlertmanagerSettings(BaseModel):
+    """One Alertmanager under ``serve: alerts: alertmanagers:``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    name: Name
+    url: Address
+    """Its address, without ``/api/v2``; ``env:NAME`` reads it from the environment."""
+    headers: dict[str, str] = {}
+    """Sent with every post; a value ``env:NAME`` is read from the environment."""
+    timeout: float = Field(default=5.0, gt=0, le=60)
+    """Seconds that one post may take."""
+    resend_seconds: float = Field(default=60.0, gt=0)
+    """How often what fires is sent again."""
+    lasts_seconds: float = Field(default=240.0, gt=0)
+    """For how long it fires without being sent again."""
+    resolved_seconds: float = Field(default=900.0, gt=0, le=3600)
+    """How long what is over is sent as over."""
+    instance: str = ""
+    """The label ``instance``; by default the name of this machine."""
+
+
+class NotifySettings(BaseModel):
+    """One receiver of short texts under ``serve: alerts: notify:``, through apprise."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    name: Name
+    url: Address
+    """An apprise URL (``slack://…``, ``mailto://…``, ``pagerduty://…``); ``env:NAME`` reads it from the environment."""
+
+
 class AlertSettings(BaseModel):
     """When an agent's flagged runs raise an alert, under ``serve: alerts:``."""
 
@@ -118,7 +150,15 @@ class AlertSettings(BaseModel):
     per: Literal["agent", "check"] = "agent"
     """One alert for all flagged runs of an agent, or one for each of its checks."""
     webhooks: Annotated[list[WebhookSettings], BeforeValidator(_from_json)] = []
-    """Who is told."""
+    """Who is told, by JSON over HTTP."""
+    alertmanagers: Annotated[list[AlertmanagerSettings], BeforeValidator(_from_json)] = []
+    """Prometheus Alertmanagers that are told."""
+    notify: Annotated[list[NotifySettings], BeforeValidator(_from_json)] = []
+    """Who is told by chat, pager or mail; needs ``redfirst[notify]``."""
+    tick_seconds: float = Field(default=1.0, gt=0)
+    """How often streams are judged."""
+    give_up_seconds: float = Field(default=86400.0, gt=0)
+    """After which a message that a receiver did not take is given up."""
 
 
 class ServeSettings(BaseModel):
@@ -152,6 +192,10 @@ class ServeSettings(BaseModel):
     """Free disk space below which senders are asked to wait."""
     forward: Annotated[list[ForwardSettings], BeforeValidator(_from_json)] = []
     """OTLP/HTTP destinations that get every accepted request; JSON when given by the environment."""
+    trace_url: str | None = Field(
+        default=None, pattern=r"^https?://[^\s{}]*(\{(trace_id|run_id)\}[^\s{}]*)+$"
+    )
+    """Where a person looks at a run, with ``{trace_id}`` or ``{run_id}`` in it: every run that is posted gets its link."""
     alerts: Annotated[AlertSettings, BeforeValidator(_from_json)] = AlertSettings()
     """When flagged runs raise an alert and who is told; JSON when given by the environment."""
 

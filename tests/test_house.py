@@ -98,20 +98,25 @@ def test_every_refusal_is_documented() -> None:
 def test_every_key_of_the_configuration_is_documented() -> None:
     """A key that no page names does not exist for a user."""
     from redfirst.collector_processor.settings import (
+        AlertmanagerSettings,
         AlertSettings,
         ForwardSettings,
+        NotifySettings,
         ServeSettings,
         WebhookSettings,
     )
     from redfirst.replay.project import Settings
 
     page = (SOURCES / "docs" / "scenarios.md").read_text("utf-8")
-    service = (SOURCES / "docs" / "service.md").read_text("utf-8")
+    service, alerts = ((SOURCES / "docs" / name).read_text("utf-8") for name in ("service.md", "alerts.md"))
     for key in set(Settings.model_fields) - {"serve"}:
         assert f"{key}:" in page, key
-    for part in (ServeSettings, ForwardSettings, AlertSettings, WebhookSettings):
+    for part in (ServeSettings, ForwardSettings):
         for key in part.model_fields:
             assert re.search(rf"\b{key}\b", service), f"{part.__name__}.{key}"
+    for part in (AlertSettings, WebhookSettings, AlertmanagerSettings, NotifySettings):
+        for key in part.model_fields:
+            assert re.search(rf"\b{key}\b", alerts), f"{part.__name__}.{key}"
 
 
 def test_evaluators_import_no_opentelemetry_but_its_message_types() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from redfirst.collector_processor.alerting.course import Mark
-from redfirst.collector_processor.alerting.detector import Told
+from redfirst.collector_processor.alerting.detector import Status, Told
 from redfirst.collector_processor.alerting.policy import Stream
 from redfirst.collector_processor.disk import sync_folder
 
@@ -24,21 +24,31 @@ Json = Any
 FILE = "alerts.json"
 SCHEMA = "redfirst.alerts/2"
 _MARK = TypeAdapter(Mark)
+_OVER_NS = 3600 * 1_000_000_000
+"""Longer than any Alertmanager is sent what is over."""
 _GIVEN_UP = 50
 """How many notifications that reached nobody are kept to be looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """One message to one webhook."""
+    """One message to one receiver."""
 
     id: str
-    webhook: str
+    receiver: str
     body: Mapping[str, Json]
     created_ns: int
     attempts: int = 0
     next_ns: int = 0
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """An alert that is over: the message that began it, and when it ended."""
+
+    body: Mapping[str, Json]
+    at_ns: int
 
 
 class AlertFile:
@@ -49,6 +59,10 @@ class AlertFile:
         self.unreadable: Path | None = None
         self.bases: dict[Stream, Mark] = {}
         self.told: dict[Stream, Told] = {}
+        self.firing: dict[str, Mapping[str, Json]] = {}
+        """The alerts that fire, by their id: the message that was made when each began."""
+        self.over: dict[str, Over] = {}
+        """Alerts that ended not long ago, by their id."""
         self.given_up: list[Notice] = []
         self._queue: list[Notice] = []
         self._path = path
@@ -63,21 +77,40 @@ class AlertFile:
             self.unreadable = path.with_suffix(".unreadable")
             path.replace(self.unreadable)
             self.bases, self.told, self.given_up, self._queue = {}, {}, [], []
+            self.firing, self.over = {}, {}
 
     def keep(
-        self, bases: Mapping[Stream, Mark], told: Mapping[Stream, Told], notices: Sequence[Notice] = ()
+        self,
+        bases: Mapping[Stream, Mark],
+        told: Mapping[Stream, Told],
+        notices: Sequence[Notice] = (),
+        *,
+        bodies: Sequence[Mapping[str, Json]] = (),
+        now_ns: int = 0,
     ) -> None:
-        """Keep where streams stand together with what is to be posted because of it."""
+        """Keep where streams stand together with what is to be posted because of it: ``notices`` to receivers that
+        are told each change, ``bodies`` of the changes for those that are sent what fires again and again."""
         with self._lock:
             self.bases, self.told = dict(bases), dict(told)
-            known = {(notice.id, notice.webhook) for notice in self._queue}
-            self._queue += [one for one in notices if (one.id, one.webhook) not in known]
+            known = {(notice.id, notice.receiver) for notice in self._queue}
+            self._queue += [one for one in notices if (one.id, one.receiver) not in known]
+            self.over = {name: one for name, one in self.over.items() if one.at_ns > now_ns - _OVER_NS}
+            for body in bodies:
+                if body["status"] == Status.FIRING:
+                    self.firing[body["alert"]] = body
+                elif (begun := self.firing.pop(body["alert"], None)) is not None:
+                    self.over[body["alert"]] = Over(body=begun, at_ns=now_ns)
             self._write()
 
-    def first(self, webhook: str) -> Notice | None:
-        """The oldest message to a webhook; the others wait for it, so that they arrive in order."""
+    def first(self, receiver: str) -> Notice | None:
+        """The oldest message to a receiver; the others wait for it, so that they arrive in order."""
         with self._lock:
-            return next((notice for notice in self._queue if notice.webhook == webhook), None)
+            return next((notice for notice in self._queue if notice.receiver == receiver), None)
+
+    def standing(self, since_ns: int) -> tuple[list[Mapping[str, Json]], list[Over]]:
+        """What fires, and what ended after this time."""
+        with self._lock:
+            return list(self.firing.values()), [one for one in self.over.values() if one.at_ns > since_ns]
 
     def waiting(self) -> int:
         """Messages that have not arrived."""
@@ -113,6 +146,8 @@ class AlertFile:
         value = {
             "schema": SCHEMA,
             "streams": streams,
+            "firing": list(self.firing.values()),
+            "over": [asdict(one) for one in self.over.values()],
             "queue": [asdict(notice) for notice in self._queue],
             "given_up": [asdict(notice) for notice in self.given_up],
         }
@@ -134,9 +169,11 @@ class AlertFile:
             if "told" in entry:
                 alert, since_ns, causes = entry["told"]
                 self.told[stream] = Told(str(alert), int(since_ns), tuple(causes))
+        self.firing = {body["alert"]: body for body in value["firing"]}
+        self.over = {entry["body"]["alert"]: Over(**entry) for entry in value["over"]}
         self._queue = [Notice(**entry) for entry in value["queue"]]
         self.given_up = [Notice(**entry) for entry in value["given_up"]]
 
 
 def _same(one: Notice, other: Notice) -> bool:
-    return (one.id, one.webhook) == (other.id, other.webhook)
+    return (one.id, one.receiver) == (other.id, other.receiver)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from redfirst.collector_processor.alerting.detector import Change, Status
 from redfirst.collector_processor.alerting.policy import Policy
@@ -16,8 +17,15 @@ SCHEMA = "redfirst.alert/1"
 _RUNS = 5
 
 
-def message(change: Change, policy: Policy, *, there: Callable[[Observed], bool] = lambda _: True) -> Json:
-    """The body of one notification; ``there`` says whether a run has not been erased since."""
+def message(
+    change: Change,
+    policy: Policy,
+    *,
+    there: Callable[[Observed], bool] = lambda _: True,
+    trace_url: str | None = None,
+) -> Json:
+    """The body of one notification; ``there`` says whether a run has not been erased since, ``trace_url`` is the
+    template of links."""
     failing: list[Observed] = []
     for run in change.failing:
         if len(failing) < _RUNS and there(run):
@@ -51,9 +59,15 @@ def message(change: Change, policy: Policy, *, there: Callable[[Observed], bool]
         "window_seconds": policy.window_ns / 1e9,
         "retracted": change.retracted,
         "failing_runs": [run.run_id for run in failing],
+        "links": [] if trace_url is None else [_link(trace_url, run) for run in failing],
         "reasons": reasons(change.failing, stream.check),
         "freeze": f"redfirst freeze {failing[0].run_id}" if failing else None,
     }
+
+
+def _link(template: str, run: Observed) -> str:
+    trace_id = quote(run.trace_id or run.run_id, safe="")
+    return template.replace("{trace_id}", trace_id).replace("{run_id}", quote(run.run_id, safe=""))
 
 
 def _text(change: Change, policy: Policy) -> str:

@@ -26,6 +26,8 @@ class Observed:
     tenant: str
     agent: str
     session: str = ""
+    trace_id: str = ""
+    """Its first trace, for links."""
     failed: tuple[tuple[str, str], ...] = ()
     """The checks that flag it, each with its reason."""
     decided: frozenset[str] = frozenset()
@@ -46,6 +48,7 @@ def observed(versions: Sequence[StoredRun]) -> Observed:
         tenant=latest.tenant,
         agent=latest.agent or "",
         session=(latest.record or {}).get("session_id") or "",
+        trace_id=next(iter((latest.record or {}).get("trace_ids") or ()), latest.run_id),
         failed=tuple((one["check"], one["because"]) for one in could if one["outcome"] == Outcome.FAILED),
         decided=frozenset(
             one["check"] for one in could if one["outcome"] in (Outcome.FAILED, Outcome.PASSED)

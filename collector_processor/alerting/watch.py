@@ -12,28 +12,27 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from redfirst.collector_processor.alerting.delivery import Delivery, Send, send
 from redfirst.collector_processor.alerting.detector import Change, Detector
 from redfirst.collector_processor.alerting.file import FILE, AlertFile, Notice
 from redfirst.collector_processor.alerting.message import Json, message
 from redfirst.collector_processor.alerting.policy import Policy, Standing
+from redfirst.collector_processor.alerting.receivers import Receivers
 from redfirst.collector_processor.alerting.runs import Observed, observed
-from redfirst.collector_processor.alerting.webhook import Posted, Webhook, post
 from redfirst.collector_processor.companions import Parts
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.posting.answers import wait_before
+from redfirst.collector_processor.settings import AlertSettings
 from redfirst.collector_processor.storing.store import Query, RunState, Store, StoredRun, StoreReader
 from redfirst.collector_processor.terminal import clean
 
 OUTBOX = "alerts"
 """The outbox destination that this reads; ``Pipeline`` must be told of it."""
 _STATES = (RunState.SCORED, RunState.UNSCORED)
-_TICK = 1.0
 _BATCH = 500
 _PAGE = 500
 _SHARE = 20
 """Judging streams may take this fraction of the time: the more runs there are, the rarer it is done."""
-GIVE_UP = 86_400.0
-"""Seconds after which a message that a webhook did not take is given up."""
 
 
 class Alerts:
@@ -44,13 +43,17 @@ class Alerts:
     def __init__(
         self,
         policy: Policy,
-        receivers: Sequence[Webhook],
+        receivers: Receivers,
         home: Path,
         *,
+        settings: AlertSettings,
+        trace_url: str | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._policy = policy
-        self._receivers = tuple(receivers)
+        self._receivers = receivers
+        self._settings = settings
+        self._trace_url = trace_url
         self._home = home
         self._say = say
         self._watch: Watch | None = None
@@ -59,7 +62,15 @@ class Alerts:
         """Read what was kept and begin to watch."""
         file = AlertFile(self._home / FILE)
         self._watch = Watch(
-            self._policy, self._receivers, parts.store, parts.reader, file, parts.metrics, say=self._say
+            self._policy,
+            self._receivers,
+            parts.store,
+            parts.reader,
+            file,
+            parts.metrics,
+            say=self._say,
+            settings=self._settings,
+            trace_url=self._trace_url,
         )
         self._watch.start()
 
@@ -74,59 +85,56 @@ class Alerts:
 
 
 class Watch:
-    """One thread that watches, and one for each webhook, so that a slow receiver delays nobody."""
+    """One thread that watches, and those of the delivery."""
 
     def __init__(
         self,
         policy: Policy,
-        receivers: Sequence[Webhook],
+        receivers: Receivers,
         store: Store,
         reader: StoreReader,
         file: AlertFile,
         metrics: Metrics,
         *,
         say: Callable[[str], None] = lambda _: None,
-        tick: float = _TICK,
-        send: Callable[..., Posted] = post,
+        settings: AlertSettings,
+        trace_url: str | None = None,
+        send: Send = send,
         wait: Callable[[int, float | None], float] = wait_before,
     ) -> None:
-        """``wait`` gives the seconds before another post, from its number and what the receiver asked for."""
         self._policy = policy
-        self._receivers = tuple(receivers)
+        self._receivers = receivers
+        self._trace_url = trace_url
         self._store = store
         self._reader = reader
         self._file = file
         self._metrics = metrics
         self._say = say
-        self._tick = tick
-        self._send = send
-        self._wait = wait
+        self._tick = settings.tick_seconds
         self.trouble: str | None = None
         """Why nothing can be found or kept at the moment."""
         self._stop = threading.Event()
-        self._queued = threading.Condition()
         self.detector = Detector(policy, bases=file.bases, told=file.told)
         if file.unreadable is not None:
             metrics.add("redfirst_alert_failures_total", reason="state_unreadable")
             say(f"alerts: the state could not be read and was put aside as {file.unreadable.name}")
         metrics.gauge("redfirst_alerts_firing", lambda: self._standing(Standing.FIRING))
         metrics.gauge("redfirst_alerts_no_data", lambda: self._standing(Standing.NO_DATA))
-        metrics.gauge("redfirst_alert_notices_waiting", file.waiting)
-        self._threads = [threading.Thread(target=self._watch, name="alerts", daemon=True)] + [
-            threading.Thread(target=self._deliver, args=(one,), name=f"webhook {one.name}", daemon=True)
-            for one in self._receivers
-        ]
+        self._delivery = Delivery(
+            receivers, file, metrics, say=say, give_up=settings.give_up_seconds, send=send, wait=wait
+        )
+        self._watching = threading.Thread(target=self._watch, name="alerts", daemon=True)
+        self._threads = (self._watching, *self._delivery.threads)
 
     def start(self) -> None:
-        """Begin to watch and to post."""
-        for thread in self._threads:
-            thread.start()
+        """Begin to watch and to tell."""
+        self._watching.start()
+        self._delivery.start()
 
     def stop(self, timeout: float) -> bool:
         """End; False when a post is still under way."""
         self._stop.set()
-        with self._queued:
-            self._queued.notify_all()
+        self._delivery.stop()
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -169,18 +177,20 @@ class Watch:
             self.detector.take(observed(versions))
 
     def _keep(self, changes: Sequence[Change], now_ns: int) -> None:
-        notices = []
+        notices, bodies = [], []
         for change in changes:
             self._metrics.add("redfirst_alert_changes_total", status=change.status.value)
-            body: Mapping[str, Json] = message(change, self._policy, there=self._there)
+            body: Mapping[str, Json] = message(
+                change, self._policy, there=self._there, trace_url=self._trace_url
+            )
+            bodies.append(body)
             self._say(clean(f"alert {change.status.value}: {body['text']}"))
             notices += [
-                Notice(id=change.id, webhook=one.name, body=body, created_ns=now_ns)
-                for one in self._receivers
+                Notice(id=change.id, receiver=one.name, body=body, created_ns=now_ns)
+                for one in self._receivers.told
             ]
-        self._file.keep(self.detector.bases, self.detector.told, notices)
-        with self._queued:
-            self._queued.notify_all()
+        self._file.keep(self.detector.bases, self.detector.told, notices, bodies=bodies, now_ns=now_ns)
+        self._delivery.news()
 
     def _there(self, run: Observed) -> bool:
         return bool(self._reader.versions(run.run_id))
@@ -208,45 +218,6 @@ class Watch:
         self._metrics.add("redfirst_alert_failures_total", reason=reason)
         self.trouble = what
         self.detector.told = dict(self._file.told)
-
-    def _deliver(self, webhook: Webhook) -> None:
-        while not self._stop.is_set():
-            now_ns = time.time_ns()
-            notice = self._file.first(webhook.name)
-            if notice is None or notice.next_ns > now_ns:
-                self._await_news(webhook, notice, now_ns)
-                continue
-            posted = self._send(webhook, notice.body, event=notice.id, now=now_ns / 1e9)
-            try:
-                self._after(webhook, notice, posted)
-            except OSError:
-                # it may be posted again, with the same id
-                self._metrics.add("redfirst_alert_failures_total", reason="state_unwritable")
-                self._stop.wait(self._tick)
-
-    def _await_news(self, webhook: Webhook, first: Notice | None, now_ns: int) -> None:
-        """Wait until another message is first, until this one is due, or until told to stop."""
-        left = None if first is None else (first.next_ns - now_ns) / 1e9
-        with self._queued:
-            self._queued.wait_for(
-                lambda: self._stop.is_set() or self._file.first(webhook.name) != first, left
-            )
-
-    def _after(self, webhook: Webhook, notice: Notice, posted: Posted) -> None:
-        now_ns = time.time_ns()
-        too_old = (now_ns - notice.created_ns) / 1e9 > GIVE_UP
-        outcome = "delivered" if posted.delivered else "again" if posted.again and not too_old else "given_up"
-        self._metrics.add(
-            "redfirst_alert_posts_total", webhook=webhook.name, outcome=outcome, reason=posted.reason
-        )
-        if outcome == "delivered":
-            self._file.done(notice)
-        elif outcome == "again":
-            seconds = self._wait(notice.attempts + 1, posted.after)
-            self._file.later(notice, now_ns + int(seconds * 1e9), posted.reason)
-        else:
-            self._say(f"alert {notice.id} was not delivered to webhook {webhook.name}: {posted.reason}")
-            self._file.give_up(notice, posted.reason)
 
     def _standing(self, standing: Standing) -> int:
         return sum(mark.standing is standing for mark in list(self.detector.now.values()))

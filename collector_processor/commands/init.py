@@ -190,14 +190,23 @@ rules: {rules}
 #       backlog: false            # true: a new destination gets all that the journal holds
 #       hold_days: 3              # what it does not take for so long is dropped, and counted
 #
+#   trace_url: null               # where a person looks at a run, as in https://ui.example/traces/{{trace_id}}
 #   alerts:                       # per agent: flagged runs of those judged within the window
 #     window_seconds: 3600
+#     short_window_seconds: null  # the newest part of it, above the threshold too; null: a twelfth
 #     min_runs: 20                # fewer are no_data: no alert, and none is resolved
-#     threshold: 0.2              # the share of flagged runs that is tolerated
+#     threshold: 0.2              # the objective: share of flagged runs that is tolerated; null: none
 #     z: 3                        # fires when the lower Wilson bound at z is above the threshold
 #     resolve_z: 1                # resolves when the upper Wilson bound at resolve_z is below it
 #     stale_seconds: 86400        # an alert without enough runs for so long is given up
+#     false_alarms_a_week: 0.05   # of an agent, for a drop below its own past; null: not compared
+#     reference_seconds: 604800   # how far back its past goes
+#     reference_settle_seconds: 3600 # the newest part of the past, which is no reference yet
+#     hold_seconds: 900           # how long a drop is reported at least
+#     revision_seconds: 86400     # how long later versions of a run change what was counted
 #     per: agent                  # or check: one alert for each check of each agent
+#     tick_seconds: 1
+#     give_up_seconds: 86400      # after which a message that a receiver did not take is given up
 #     webhooks:
 #       - name: ops
 #         url: env:OPS_WEBHOOK    # POST of one JSON object per change; redirects are not followed
@@ -206,4 +215,16 @@ rules: {rules}
 #         timeout: 5
 #         allow_private: false    # true: the address may be of a private network
 #         allow_loopback: false   # true: the address may be this machine
+#     alertmanagers:              # Prometheus' Alertmanager, API v2
+#       - name: alertmanager
+#         url: http://localhost:9093
+#         headers: {{}}
+#         timeout: 5
+#         resend_seconds: 60
+#         lasts_seconds: 240      # it is over when it was not sent again for so long
+#         resolved_seconds: 900   # how long what is over is sent as over
+#         instance: ""            # the label; the name of this machine when empty
+#     notify:                     # chat, pager, mail; needs redfirst[notify]
+#       - name: team
+#         url: env:TEAM_CHANNEL   # an apprise URL: slack://, pagerduty://, mailto:// and others
 """

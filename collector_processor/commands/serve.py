@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from redfirst.collector_processor.alerting.policy import Policy
+from redfirst.collector_processor.alerting.receivers import Receivers
 from redfirst.collector_processor.alerting.watch import Alerts
-from redfirst.collector_processor.alerting.webhook import webhooks
 from redfirst.collector_processor.companions import Companion
 from redfirst.collector_processor.forwarding.destinations import destinations
 from redfirst.collector_processor.forwarding.forwarder import Forwarding
@@ -84,6 +84,11 @@ def _companions(
     return (
         Forwarding(destinations(settings.forward, environment), home.folder, say=told),
         Alerts(
-            Policy.of(settings.alerts), webhooks(settings.alerts.webhooks, environment), home.folder, say=told
+            Policy.of(settings.alerts),
+            Receivers.of(settings.alerts, environment),
+            home.folder,
+            settings=settings.alerts,
+            trace_url=settings.trace_url,
+            say=told,
         ),
     )

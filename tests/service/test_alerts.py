@@ -9,6 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from redfirst.collector_processor.alerting.alertmanager import Alertmanager, alertmanagers
+from redfirst.collector_processor.alerting.delivery import send
 from redfirst.collector_processor.alerting.detector import Change, Detector, Status
-from redfirst.collector_processor.alerting.file import FILE, AlertFile
+from redfirst.collector_processor.alerting.file import FILE, AlertFile, Notice
+from redfirst.collector_processor.alerting.notify import people
 from redfirst.collector_processor.alerting.policy import Policy, Standing, Stream, alert_id
+from redfirst.collector_processor.alerting.receivers import Receivers
 from redfirst.collector_processor.alerting.runs import Observed, observed
 from redfirst.collector_processor.alerting.watch import OUTBOX, Alerts, Watch
 from redfirst.collector_processor.alerting.webhook import (
@@ -34,7 +39,12 @@ from redfirst.collector_processor.alerting.webhook import (
 from redfirst.collector_processor.companions import Parts
 from redfirst.collector_processor.journal.format import START
 from redfirst.collector_processor.metrics import Metrics
-from redfirst.collector_processor.settings import AlertSettings, WebhookSettings
+from redfirst.collector_processor.settings import (
+    AlertmanagerSettings,
+    AlertSettings,
+    NotifySettings,
+    WebhookSettings,
+)
 from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.collector_processor.storing.store import Landing, RunState
 from redfirst.evaluators.errors import ConfigurationError
@@ -43,6 +53,7 @@ from redfirst.evaluators.intervals import wilson
 from .conftest import eventually
 
 S = 1_000_000_000
+GIVE_UP = 86_400.0
 T0 = 1_800_000_000 * S
 POLICY = Policy.of(AlertSettings(window_seconds=100, min_runs=5, threshold=0.2, stale_seconds=1000))
 AGENT = Stream("default", "support")
@@ -344,16 +355,24 @@ class Shop:
         )
         return run_id
 
-    def watch(self, *receivers: Webhook, policy: Policy = POLICY, **more: Any) -> Watch:
+    def watch(
+        self,
+        *receivers: Webhook,
+        alertmanagers: Sequence[Alertmanager] = (),
+        policy: Policy = POLICY,
+        tick: float = 0.02,
+        **more: Any,
+    ) -> Watch:
         return Watch(
             policy,
-            receivers,
+            Receivers(webhooks=receivers, alertmanagers=tuple(alertmanagers)),
             self.store,
             self.store,
             AlertFile(self.folder / FILE),
             self.metrics,
             say=self.said.append,
-            **{"tick": 0.02, "wait": lambda _number, _after: 0.05, **more},
+            settings=AlertSettings(tick_seconds=tick, give_up_seconds=GIVE_UP),
+            **{"wait": lambda _number, _after: 0.05, **more},
         )
 
 
@@ -511,7 +530,7 @@ def test_a_receiver_that_is_down_is_told_later_and_in_order(shop: Shop, receiver
     assert watch.stop(5)
 
     assert {message["id"] for message in receiver.messages} == {receiver.messages[0]["id"]}
-    labels = {"webhook": "ops", "reason": "status_503"}
+    labels = {"receiver": "ops", "reason": "status_503"}
     assert shop.metrics.value("redfirst_alert_posts_total", outcome="again", **labels) == 2
     assert AlertFile(shop.folder / FILE).waiting() == 0
 
@@ -520,12 +539,12 @@ def test_a_slow_receiver_delays_no_other(shop: Shop, receiver: Receiver) -> None
     """Each webhook has its own worker and its own queue."""
     release = threading.Event()
 
-    def send(webhook: Webhook, body: Any, **more: Any) -> Posted:
-        if webhook.name == "slow":
+    def held(to: Webhook, notice: Notice, **more: Any) -> Posted:
+        if to.name == "slow":
             release.wait(10)
-        return post(webhook, body, **more)
+        return send(to, notice, **more)
 
-    watch = shop.watch(at(receiver.url, name="slow"), at(receiver.url, name="ops"), send=send)
+    watch = shop.watch(at(receiver.url, name="slow"), at(receiver.url, name="ops"), send=held)
     for number in range(8):
         shop.land(number, True)
     watch.start()
@@ -551,7 +570,7 @@ def test_a_redirect_is_not_followed(shop: Shop, receiver: Receiver) -> None:
     assert len(receiver.got) == 1
     (lost,) = AlertFile(shop.folder / FILE).given_up
     assert lost.error == "redirect"
-    assert any("was not delivered to webhook ops: redirect" in line for line in shop.said)
+    assert any("was not delivered to ops: redirect" in line for line in shop.said)
 
 
 def test_a_retracted_and_an_inconclusive_version_in_the_store(shop: Shop) -> None:
@@ -584,7 +603,7 @@ def test_erased_runs_are_not_named(shop: Shop) -> None:
 
 def test_the_companion_starts_and_stops_with_the_service(shop: Shop) -> None:
     """It asks for its outbox rows by name and shows how many alerts fire."""
-    alerts = Alerts(POLICY, [], shop.folder, say=shop.said.append)
+    alerts = Alerts(POLICY, Receivers(), shop.folder, settings=AlertSettings(), say=shop.said.append)
     for number in range(8):
         shop.land(number, True)
     alerts.start(
@@ -737,3 +756,144 @@ def looping(tools: Any) -> bytes:
         )
     body: bytes = tools.body_of(run)
     return body
+
+
+# --- an Alertmanager
+
+
+def manager(url: str, **more: Any) -> Alertmanager:
+    base = url.partition("/hook")[0]
+    return Alertmanager(
+        **{"name": "am", "url": base, "timeout": 2.0, "resend_seconds": 0.1, "instance": "box", **more}
+    )
+
+
+def alerts_of(receiver: Receiver) -> list[list[dict[str, Any]]]:
+    return [json.loads(body) for _, body in receiver.got]
+
+
+def test_an_alertmanager_is_sent_what_fires_again_and_then_its_end(shop: Shop, receiver: Receiver) -> None:
+    """The labels and ``startsAt`` stay what they were, ``endsAt`` lies ahead; once over, the end is sent."""
+    watch = shop.watch(alertmanagers=[manager(receiver.url)])
+    watch.start()
+    for number in range(8):
+        shop.land(number, True)
+    eventually(lambda: len(receiver.got) >= 3)
+    (first,), (second,), *_ = alerts_of(receiver)
+    for number in range(100, 200):
+        shop.land(number, False)
+    eventually(
+        lambda: (
+            moment_of(alerts_of(receiver)[-1][0]["endsAt"]) < time.time()
+            and alerts_of(receiver)[-1] == alerts_of(receiver)[-2]
+        )
+    )
+    assert watch.stop(5)
+
+    assert first["labels"] == {
+        "alertname": "RedfirstAgentUnreliable",
+        "agent": "support",
+        "severity": "page",
+        "tenant": "default",
+        "instance": "box",
+    }
+    assert first["annotations"]["flagged"] in {f"{n} of {n}" for n in range(5, 9)}
+    assert first["annotations"]["freeze"] == f"redfirst freeze {0:032x}"
+    assert (second["labels"], second["startsAt"]) == (first["labels"], first["startsAt"])
+    assert moment_of(second["endsAt"]) > moment_of(first["endsAt"]) > time.time()
+    over = alerts_of(receiver)[-1][0]
+    assert (over["labels"], over["startsAt"]) == (first["labels"], first["startsAt"])
+
+
+def moment_of(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def test_an_alertmanager_that_was_down_is_sent_what_fires_after_a_start(
+    shop: Shop, receiver: Receiver
+) -> None:
+    """Nothing but what fires has to be remembered, and it stands in the file."""
+    receiver.respond = lambda _: (503, {})
+    watch = shop.watch(alertmanagers=[manager(receiver.url)])
+    for number in range(8):
+        shop.land(number, True)
+    watch.start()
+    eventually(lambda: len(receiver.got) >= 2)
+    assert watch.stop(5)
+    receiver.respond = lambda _: (200, {})
+    before = len(receiver.got)
+
+    again = shop.watch(alertmanagers=[manager(receiver.url)])
+    again.start()
+    eventually(lambda: len(receiver.got) > before)
+    assert again.stop(5)
+    (alert,) = alerts_of(receiver)[-1]
+    assert alert["labels"] == alerts_of(receiver)[0][0]["labels"]
+    assert alert["startsAt"] == alerts_of(receiver)[0][0]["startsAt"]
+    posts = "redfirst_alert_posts_total"
+    assert shop.metrics.value(posts, receiver="am", outcome="again", reason="status_503") == before
+    assert shop.metrics.value(posts, receiver="am", outcome="delivered", reason="ok") >= 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"url": "env:FTP"}, "no http or https URL"),
+        ({"url": "env:NOWHERE"}, "NOWHERE is not set"),
+        ({"url": "http://h", "lasts_seconds": 30}, "over before it is sent again"),
+    ],
+)
+def test_an_alertmanager_that_cannot_be_is_refused(entry: dict[str, Any], said: str) -> None:
+    """The message names the entry and the way out."""
+    with pytest.raises(ConfigurationError, match=said):
+        alertmanagers([AlertmanagerSettings(name="am", **entry)], {"FTP": "ftp://h"})
+
+
+# --- links and texts
+
+
+def test_every_failing_run_has_its_link(shop: Shop, receiver: Receiver) -> None:
+    """The template's places are filled with the trace's id and the run's."""
+    watch = shop.watch(at(receiver.url), trace_url="https://ui.example/t/{trace_id}?run={run_id}")
+    watch.start()
+    for number in range(8):
+        shop.land(number, True)
+    eventually(lambda: receiver.got)
+    assert watch.stop(5)
+
+    (message,) = receiver.messages
+    assert message["links"] == [f"https://ui.example/t/{run}?run={run}" for run in message["failing_runs"]]
+
+
+def test_people_are_told_in_words(shop: Shop, receiver: Receiver) -> None:
+    """Through apprise: what fires, the reason, the runs, and the command."""
+    url = receiver.url.partition("/hook")[0].replace("http://", "json://")
+    (person,) = people([NotifySettings(name="team", url="env:CHANNEL")], {"CHANNEL": f"{url}/x"})
+    watch = Watch(
+        POLICY,
+        Receivers(people=(person,)),
+        shop.store,
+        shop.store,
+        AlertFile(shop.folder / FILE),
+        shop.metrics,
+        settings=AlertSettings(tick_seconds=0.02),
+        wait=lambda _number, _after: 0.05,
+    )
+    for number in range(8):
+        shop.land(number, True)
+    watch.start()
+    eventually(lambda: receiver.got)
+    assert watch.stop(5)
+
+    (told_once,) = receiver.messages
+    assert told_once["title"] == "redfirst: support firing"
+    assert told_once["type"] == "failure"
+    assert "8× repeats: refund was called" in told_once["message"]
+    assert f"redfirst freeze {0:032x}" in told_once["message"]
+
+
+def test_a_channel_that_apprise_does_not_know_is_refused() -> None:
+    """At the start, with the name of the entry; the URL, which may hold a secret, is not repeated."""
+    with pytest.raises(ConfigurationError, match="notify: team: apprise knows no such URL") as raised:
+        people([NotifySettings(name="team", url="env:CHANNEL")], {"CHANNEL": "nonsense-s3cret"})
+    assert "s3cret" not in str(raised.value)

@@ -16,8 +16,10 @@ from redfirst.collector_processor.cli import main
 from redfirst.collector_processor.commands.init_drafts import drafts, guessed, rules_text, tools_in
 from redfirst.collector_processor.recorded.files import read_files
 from redfirst.collector_processor.settings import (
+    AlertmanagerSettings,
     AlertSettings,
     ForwardSettings,
+    NotifySettings,
     ServeSettings,
     WebhookSettings,
     configured,
@@ -152,7 +154,10 @@ def test_every_key_stands_in_the_configuration_with_its_default(project: Path) -
     """Uncommented, the file is accepted and says what holds without it."""
     assert main(["init", "--out", "new"]) == 0
     text = (project / "new" / "redfirst.yaml").read_text()
-    for model in (Settings, ServeSettings, ForwardSettings, AlertSettings, WebhookSettings):
+    for model in (
+        *(Settings, ServeSettings, ForwardSettings, AlertSettings),
+        *(WebhookSettings, AlertmanagerSettings, NotifySettings),
+    ):
         for key in model.model_fields:
             assert re.search(rf"^[# -]*{key}:", text, re.MULTILINE), key
     lines = text.splitlines()
@@ -162,10 +167,14 @@ def test_every_key_stands_in_the_configuration_with_its_default(project: Path) -
     assert found.model_dump(exclude={"forward", "alerts"}) == ServeSettings().model_dump(
         exclude={"forward", "alerts"}
     )
-    assert found.alerts.model_dump(exclude={"webhooks"}) == AlertSettings().model_dump(exclude={"webhooks"})
+    receivers = {"webhooks", "alertmanagers", "notify"}
+    assert found.alerts.model_dump(exclude=receivers) == AlertSettings().model_dump(exclude=receivers)
     (forward,), (webhook,) = found.forward, found.alerts.webhooks
     assert forward == ForwardSettings(name="phoenix", endpoint=forward.endpoint, headers=forward.headers)
     assert webhook == WebhookSettings(name="ops", url="env:OPS_WEBHOOK", secret="env:OPS_SECRET")
+    (manager,), (person,) = found.alerts.alertmanagers, found.alerts.notify
+    assert manager == AlertmanagerSettings(name="alertmanager", url="http://localhost:9093")
+    assert person == NotifySettings(name="team", url="env:TEAM_CHANNEL")
 
 
 def test_a_write_needs_a_read_of_the_same_object_and_happens_once() -> None:
