@@ -3,52 +3,54 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from statistics import median
 
+from redfirst.collector_processor.alerting.policy import HOUR_NS, Sample
 from redfirst.evaluators.intervals import wilson
 
-HOUR_NS = 3600 * 1_000_000_000
-WEEK_HOURS = 168
+WEEK_NS = 168 * HOUR_NS
 UNLIKELY = 0.001
 """Probability of seeing nothing by chance below which it is an alert."""
 COVERED = 0.8
 """Share of runs that must have a verdict."""
-_FEWEST = 20
+FEWEST = 20
 _Z = 1.96
 _WEEKS = 4
 
 
-def hour_of(time_ns: int) -> int:
-    """The hour since the epoch."""
-    return time_ns // HOUR_NS
+def expected_runs(samples: Sequence[Sample], begin_ns: int, end_ns: int) -> float:
+    """How many runs the time after ``begin_ns`` and up to ``end_ns`` should bring: the median of the same time in up to
+    four weeks before. ``samples`` are in order; a week that began before the first of them is unknown, not empty.
+    0 where no week before is known."""
+    counts = []
+    for week in range(1, _WEEKS + 1):
+        first, last = begin_ns - week * WEEK_NS, end_ns - week * WEEK_NS
+        if not samples or first < samples[0].at_ns:
+            break
+        counts.append(_until(samples, last) - _until(samples, first))
+    return median(counts) if counts else 0.0
 
 
-def expected_runs(counts: Mapping[int, int], *, begin_ns: int, end_ns: int, first_hour: int) -> float:
-    """How many runs this stretch of time should bring: by the hour of the week, the median of up to four weeks before.
+def absent(samples: Sequence[Sample], now_ns: int) -> bool:
+    """Whether it is too quiet since the last run: seeing nothing for so long is less likely than 1 in 1,000.
 
-    ``counts`` are runs by hour since the epoch, ``first_hour`` the hour in which the stream was seen first; hours of
-    weeks before it are unknown, not empty. 0 where no week before is known.
+    The probability of none is e^-expected (Poisson); 6.91 expected runs are the fewest of which none may come.
     """
-    expected = 0.0
-    for hour in range(hour_of(begin_ns), hour_of(end_ns - 1) + 1):
-        known = [counts.get(earlier, 0) for earlier in _weeks_before(hour) if earlier > first_hour]
-        if not known:
-            return 0.0
-        overlap = min(end_ns, (hour + 1) * HOUR_NS) - max(begin_ns, hour * HOUR_NS)
-        expected += median(known) * overlap / HOUR_NS
-    return expected
+    if not samples:
+        return False
+    return math.exp(-expected_runs(samples, samples[-1].at_ns, now_ns)) < UNLIKELY
 
 
-def absent(expected: float, seen: int) -> bool:
-    """Whether seeing nothing is less likely than 1 in 1,000: e^-expected, the Poisson probability of none."""
-    return seen == 0 and math.exp(-expected) < UNLIKELY
+def uncovered(samples: Sequence[Sample], now_ns: int, window_ns: int) -> bool:
+    """Whether too few runs have a verdict: of those in the window, of the last 20 at least, the upper Wilson bound of
+    the share that has one is below 80 %. A sample is bad when it has none."""
+    recent = samples[min(_until(samples, now_ns - window_ns), max(0, len(samples) - FEWEST)) :]
+    judged = sum(not sample.bad for sample in recent)
+    return len(recent) >= FEWEST and wilson(judged, len(recent), z=_Z)[1] < COVERED
 
 
-def uncovered(judged: int, ended: int) -> bool:
-    """Whether too few of the runs that ended have a verdict: the upper Wilson bound is below 80 %, of 20 at least."""
-    return ended >= _FEWEST and wilson(judged, ended, z=_Z)[1] < COVERED
-
-
-def _weeks_before(hour: int) -> Sequence[int]:
-    return [hour - week * WEEK_HOURS for week in range(1, _WEEKS + 1)]
+def _until(samples: Sequence[Sample], time_ns: int) -> int:
+    """How many there are up to this time."""
+    return bisect_right(samples, time_ns, key=lambda sample: sample.at_ns)

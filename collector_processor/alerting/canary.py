@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from redfirst.collector_processor.alerting.policy import Standing
 
 MARGIN = 0.05
 """By how much the new version may succeed less often."""
@@ -63,3 +65,48 @@ def regressed(new: Tally, old: Tally, *, margin: float = MARGIN) -> bool:
         and old.runs >= FIRST_LOOK
         and probability_worse(new, old, margin=margin) >= required(number)
     )
+
+
+_KEPT = 8
+"""Versions whose runs are remembered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """The versions of an agent, in the order in which they were seen first, and whether the newest is worse."""
+
+    tallies: tuple[tuple[str, Tally], ...] = ()
+    standing: Standing = Standing.NO_DATA
+
+    @property
+    def newest(self) -> tuple[str, Tally]:
+        """The version that was seen first most recently, and its runs."""
+        return self.tallies[-1]
+
+    @property
+    def before(self) -> tuple[str, Tally]:
+        """The version before it."""
+        return self.tallies[-2]
+
+
+def seen(mark: Versions, version: str, *, bad: bool) -> Versions:
+    """The versions after one more run; a run that names no version says nothing."""
+    if not version:
+        return mark
+    tallies = dict(mark.tallies)
+    begun = version not in tallies
+    tally = tallies.get(version, Tally(good=0, bad=0))
+    tallies[version] = Tally(good=tally.good + (not bad), bad=tally.bad + bad)
+    mark = Versions(
+        tallies=tuple(tallies.items())[-_KEPT:], standing=Standing.NO_DATA if begun else mark.standing
+    )
+    if len(mark.tallies) < 2 or mark.newest[0] != version:
+        return mark
+    (_, new), (_, old) = mark.newest, mark.before
+    if look(new.runs) is None or old.runs < FIRST_LOOK:
+        return mark
+    if regressed(new, old):
+        return replace(mark, standing=Standing.FIRING)
+    # it is taken back where the new version is more likely than not as good as it must be
+    over = mark.standing is not Standing.FIRING or probability_worse(new, old) < 0.5
+    return replace(mark, standing=Standing.OK if over else Standing.FIRING)

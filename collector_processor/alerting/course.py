@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from redfirst.collector_processor.alerting import drift, objective
+from redfirst.collector_processor.alerting import canary, drift, objective
+from redfirst.collector_processor.alerting.absence import absent, uncovered
+from redfirst.collector_processor.alerting.canary import Versions
 from redfirst.collector_processor.alerting.drift import Drift
 from redfirst.collector_processor.alerting.objective import Objective
 from redfirst.collector_processor.alerting.policy import Count, Policy, Sample, Standing
@@ -26,12 +28,19 @@ class Mark:
     since_ns: int = 0
     objective: Objective = field(default_factory=Objective)
     drift: Drift = field(default_factory=Drift)
+    versions: Versions = field(default_factory=Versions)
+    quiet: tuple[str, ...] = ()
+    """Of a stream about coverage: ``absence``, ``coverage``."""
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Why it fires: ``objective``, ``drop``."""
-        by = {"objective": self.objective.standing, "drop": self.drift.standing}
-        return tuple(name for name, standing in by.items() if standing is Standing.FIRING)
+        """Why it fires: ``objective``, ``drop``, ``version``; ``absence``, ``coverage``."""
+        by = {
+            "objective": self.objective.standing,
+            "drop": self.drift.standing,
+            "version": self.versions.standing,
+        }
+        return (*(name for name, standing in by.items() if standing is Standing.FIRING), *self.quiet)
 
 
 class _Window:
@@ -82,10 +91,11 @@ def followed(samples: Sequence[Sample], mark: Mark, policy: Policy, now_ns: int)
         ]
         moments = [moment for moment in coming if moment is not None and mark.at_ns < moment <= now_ns]
         moment = min(moments, default=now_ns)
-        past = mark.drift
+        past, versions = mark.drift, mark.versions
         while place < len(samples) and samples[place].at_ns <= moment:
             if policy.false_alarms_a_week is not None:
                 past = drift.seen(past, samples, place, policy)
+                versions = canary.seen(versions, samples[place].version, bad=samples[place].bad)
             place += 1
         for window in (long, short):
             window.move(moment)
@@ -95,6 +105,7 @@ def followed(samples: Sequence[Sample], mark: Mark, policy: Policy, now_ns: int)
                 at_ns=moment,
                 objective=objective.judged(mark.objective, long.count(), short.count(), policy, moment),
                 drift=drift.waited(past, policy, moment),
+                versions=versions,
             )
         )
         if not moments:
@@ -102,8 +113,21 @@ def followed(samples: Sequence[Sample], mark: Mark, policy: Policy, now_ns: int)
 
 
 def _turned(mark: Mark) -> Mark:
-    both = (mark.objective.standing, mark.drift.standing)
-    standing = next(
-        (one for one in (Standing.FIRING, Standing.OK, Standing.NO_DATA) if one in both), Standing.NO_DATA
-    )
+    all_of = (mark.objective.standing, mark.drift.standing, mark.versions.standing)
+    standing = next((one for one in (Standing.FIRING, Standing.OK) if one in all_of), Standing.NO_DATA)
     return mark if standing is mark.standing else replace(mark, standing=standing, since_ns=mark.at_ns)
+
+
+def covered(samples: Sequence[Sample], mark: Mark, policy: Policy, now_ns: int) -> Mark:
+    """Where a stream about coverage stands now: whether runs come, and whether they can be judged.
+
+    Without any runs there is nothing to say; that is what becomes of a silence when the runs before it are forgotten.
+    """
+    quiet = []
+    if absent(samples, now_ns):
+        quiet.append("absence")
+    if uncovered(samples, now_ns, policy.window_ns):
+        quiet.append("coverage")
+    standing = Standing.FIRING if quiet else Standing.OK if samples else Standing.NO_DATA
+    since = mark.since_ns if standing is mark.standing else now_ns
+    return Mark(at_ns=now_ns, standing=standing, since_ns=since, quiet=tuple(quiet))

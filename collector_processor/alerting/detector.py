@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from redfirst.collector_processor.alerting.course import Mark, followed
+from redfirst.collector_processor.alerting.course import Mark, covered, followed
 from redfirst.collector_processor.alerting.policy import (
+    COVERAGE,
     Count,
     Policy,
     Standing,
@@ -54,6 +55,8 @@ class Change:
     """Why it fired: ``objective``, ``drop``."""
     mark: Mark
     """Where the stream stands now."""
+    last_ns: int
+    """When the last run of the stream was judged; 0 when none is known."""
     retracted: bool = False
     """It resolved because later versions of its runs took back what it fired for."""
 
@@ -95,6 +98,14 @@ class Detector:
         """Judge every stream at this time; gives what changed since people were told last."""
         half = self.policy.revision_ns // 2
         for stream in {*self._runs.streams(), *self.bases, *self.told}:
+            if stream.about == COVERAGE:
+                told = self.told.get(stream)
+                mark = self.now.get(stream) or Mark(
+                    standing=Standing.FIRING if told else Standing.NO_DATA,
+                    since_ns=told.since_ns if told else 0,
+                )
+                self.now[stream] = covered(self._runs.samples(stream), mark, self.policy, now_ns)
+                continue
             base = self.bases.get(stream, Mark())
             samples = self._runs.samples(stream)
             if base.at_ns < now_ns - 3 * half:
@@ -113,6 +124,8 @@ class Detector:
     def _change(self, stream: Stream, now_ns: int) -> Change | None:
         mark, told = self.now[stream], self.told.get(stream)
         if (mark.standing is Standing.FIRING) == (told is not None):
+            return None
+        if told is None and stream.about != COVERAGE and self._blind(stream):
             return None
         status = {Standing.FIRING: Status.FIRING, Standing.OK: Status.RESOLVED}.get(
             mark.standing, Status.NO_DATA
@@ -133,8 +146,14 @@ class Detector:
             failing=tuple(self._runs.run(sample.run_id) for sample in window if sample.bad),
             causes=told.causes,
             mark=mark,
+            last_ns=max((sample.at_ns for sample in self._runs.samples(stream)[-1:]), default=0),
             retracted=retracted,
         )
+
+    def _blind(self, stream: Stream) -> bool:
+        """Whether too few runs of the agent can be judged: what the others say is no news then."""
+        mark = self.now.get(Stream(stream.tenant, stream.agent, about=COVERAGE))
+        return mark is not None and "coverage" in mark.quiet
 
     def _forget(self, now_ns: int) -> None:
         """Let go of streams and runs that can change nothing any more."""

@@ -7,9 +7,10 @@ from typing import Any
 from urllib.parse import quote
 
 from redfirst.collector_processor.alerting.detector import Change, Status
-from redfirst.collector_processor.alerting.policy import Policy
+from redfirst.collector_processor.alerting.policy import COVERAGE, Policy
 from redfirst.collector_processor.alerting.runs import Observed, reasons
 from redfirst.collector_processor.storing.rows import moment
+from redfirst.collector_processor.terminal import clean
 from redfirst.evaluators.intervals import wilson
 
 Json = Any
@@ -42,6 +43,7 @@ def message(
         "tenant": stream.tenant,
         "agent": stream.agent or None,
         "check": stream.check or None,
+        "about": stream.about or "reliability",
         "text": _text(change, policy),
         "since": moment(change.since_ns),
         "at": moment(change.at_ns),
@@ -51,6 +53,7 @@ def message(
         "causes": list(change.causes),
         "severity": severity(change, policy),
         "threshold": policy.threshold,
+        "versions": _versions(change),
         "expected": None if drop is None else round(drop.expected, 4),
         "reference_runs": drift.known if drop is not None else None,
         "changed_at": moment(drift.rise_ns) if drift.rise_ns else None,
@@ -65,6 +68,18 @@ def message(
     }
 
 
+def _quiet_text(change: Change) -> str:
+    agent = change.stream.agent
+    who = f"agent {agent}" if agent else "runs without an agent's name"
+    if change.status is Status.RESOLVED:
+        return f"{who}: runs come and are judged again"
+    if change.status is Status.NO_DATA:
+        return f"{who}: no runs for so long that none are expected any more"
+    if "absence" in change.causes:
+        return f"{who}: no runs since {moment(change.last_ns)}, though some came at this time in weeks before"
+    return f"{who}: {change.count.flagged} of {change.count.judged} runs could not be judged; alerts on them are held back"
+
+
 def _link(template: str, run: Observed) -> str:
     trace_id = quote(run.trace_id or run.run_id, safe="")
     return template.replace("{trace_id}", trace_id).replace("{run_id}", quote(run.run_id, safe=""))
@@ -72,6 +87,8 @@ def _link(template: str, run: Observed) -> str:
 
 def _text(change: Change, policy: Policy) -> str:
     stream, count = change.stream, change.count
+    if stream.about == COVERAGE:
+        return _quiet_text(change)
     who = f"agent {stream.agent}" if stream.agent else "runs without an agent's name"
     what = f"failed {stream.check}" if stream.check else "flagged"
     share = f"{count.flagged} of {count.judged} runs {what}"
@@ -86,8 +103,21 @@ def _text(change: Change, policy: Policy) -> str:
     return f"{who}: too few runs for too long to tell whether it still holds; {share}{bounds}"
 
 
+def _versions(change: Change) -> list[Json]:
+    """The version before and the newest, where the newest is why it fires."""
+    if "version" not in change.causes or len(change.mark.versions.tallies) < 2:
+        return []
+    marks = change.mark.versions
+    return [
+        {"version": name, "flagged": tally.bad, "judged": tally.runs}
+        for name, tally in (marks.before, marks.newest)
+    ]
+
+
 def severity(change: Change, policy: Policy) -> str:
     """``page`` where the share of good runs is certainly below the worse rate that is looked for, else ``ticket``."""
+    if change.stream.about == COVERAGE:
+        return "ticket"
     drift, judged = change.mark.drift, change.count.judged
     worse = 1.0 - policy.threshold if policy.threshold is not None else None
     if "drop" in change.causes and drift.drop is not None:
@@ -107,4 +137,7 @@ def _measure(change: Change, policy: Policy) -> str:
     drift = change.mark.drift
     if "drop" in change.causes and drift.drop is not None:
         found.append(f"the {1 - drift.drop.expected:.0%} of {drift.known} runs before")
+    if versions := _versions(change):
+        old = versions[0]
+        found.append(f"the {old['flagged']} of {old['judged']} of version {clean(str(old['version']))}")
     return " and ".join(found)

@@ -13,6 +13,7 @@ from redfirst.evaluators.intervals import wilson
 
 _NS = 1_000_000_000
 HOUR_NS = 3600 * _NS
+COVERAGE = "coverage"
 
 
 class Standing(StrEnum):
@@ -32,6 +33,8 @@ class Stream(NamedTuple):
     tenant: str
     agent: str
     check: str = ""
+    about: str = ""
+    """``COVERAGE``: not whether runs are good, but whether they come and are judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,8 @@ class Sample(NamedTuple):
     bad: bool
     session: str = ""
     """Runs of one session share their luck; empty: a session of its own."""
+    version: str = ""
+    """The agent's version; empty: it names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,5 +117,6 @@ def counted(samples: Iterable[Sample]) -> Count:
 
 def alert_id(stream: Stream, since_ns: int) -> str:
     """The name of one alert: the same for the same stream and beginning, in every process."""
-    text = "\0".join((*stream, str(since_ns))).encode("utf-8", "surrogatepass")
+    named = (*stream[:3], *filter(None, (stream.about,)), str(since_ns))
+    text = "\0".join(named).encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=12, person=b"redfirst alert").hexdigest()

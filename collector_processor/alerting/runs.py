@@ -6,7 +6,7 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from redfirst.collector_processor.alerting.policy import Sample, Stream
+from redfirst.collector_processor.alerting.policy import COVERAGE, Sample, Stream
 from redfirst.collector_processor.storing.store import RunState, StoredRun
 from redfirst.evaluators.check import severity_named
 from redfirst.evaluators.verdict import Outcome, Severity
@@ -26,6 +26,7 @@ class Observed:
     tenant: str
     agent: str
     session: str = ""
+    agent_version: str = ""
     trace_id: str = ""
     """Its first trace, for links."""
     failed: tuple[tuple[str, str], ...] = ()
@@ -48,6 +49,7 @@ def observed(versions: Sequence[StoredRun]) -> Observed:
         tenant=latest.tenant,
         agent=latest.agent or "",
         session=(latest.record or {}).get("session_id") or "",
+        agent_version=((latest.record or {}).get("versions") or {}).get("agent") or "",
         trace_id=next(iter((latest.record or {}).get("trace_ids") or ()), latest.run_id),
         failed=tuple((one["check"], one["because"]) for one in could if one["outcome"] == Outcome.FAILED),
         decided=frozenset(
@@ -111,15 +113,20 @@ class Observations:
         self._streams = {stream: samples for stream, samples in self._streams.items() if samples}
 
     def _samples(self, seen: Observed | None) -> Iterator[tuple[Stream, Sample]]:
-        if seen is None or seen.at_ns is None or not seen.decided:
+        if seen is None:
+            return
+        at_ns = seen.judged_ns if seen.at_ns is None else seen.at_ns
+        about = Stream(seen.tenant, seen.agent, about=COVERAGE)
+        yield about, Sample(at_ns, seen.run_id, not seen.decided)
+        if seen.at_ns is None or not seen.decided:
             return
         failed = {check for check, _ in seen.failed}
         if not self._per_check:
-            sample = Sample(seen.at_ns, seen.run_id, bool(failed), seen.session)
+            sample = Sample(seen.at_ns, seen.run_id, bool(failed), seen.session, seen.agent_version)
             yield Stream(seen.tenant, seen.agent), sample
             return
         for check in seen.decided:
-            sample = Sample(seen.at_ns, seen.run_id, check in failed, seen.session)
+            sample = Sample(seen.at_ns, seen.run_id, check in failed, seen.session, seen.agent_version)
             yield Stream(seen.tenant, seen.agent, check), sample
 
 

@@ -302,7 +302,8 @@ def test_a_day_that_is_judged_anew_is_taken_back() -> None:
         clean.take(one)
     assert clean.tick(start + 4 * HOUR) == []
     assert (over.status, over.retracted, over.alert) == (Status.RESOLVED, True, fired.alert)
-    assert detector.now == clean.now
+    stream = Stream("default", "support")
+    assert detector.now[stream] == clean.now[stream]
 
 
 # --- a new version
@@ -334,29 +335,97 @@ def test_a_version_that_fails_half_of_the_time_is_stopped_at_the_first_look() ->
     assert not regressed(Tally(good=10, bad=10), Tally(good=19, bad=0))
 
 
-# --- nothing came
+# --- nothing came, or nothing could be judged
+
+WEEK = 168 * HOUR
+
+
+def hourly(begin: int, hours: int, each: int, *, bad: bool = False) -> list[Sample]:
+    return runs([not bad] * (hours * each), begin=begin, every=HOUR // each)
 
 
 def test_how_many_runs_a_time_should_bring() -> None:
-    """Mondays at nine brought 8, 10 and 40 runs: the median, and half of it for half an hour."""
-    first = T0 // HOUR - 5 * 168
-    counts = {T0 // HOUR - week * 168: n for week, n in ((1, 8), (2, 10), (3, 40))}
+    """The same hour brought 8, 10 and 40 runs in the weeks before: 10. A week that is not known is not empty."""
+    samples = sorted(
+        sample for week, each in ((1, 8), (2, 10), (3, 40)) for sample in hourly(T0 - week * WEEK, 1, each)
+    )
 
-    whole = expected_runs(counts, begin_ns=T0, end_ns=T0 + HOUR, first_hour=first)
-    assert whole == 9.0  # of 8, 10, 40 and a fourth week in which none came
-    assert expected_runs(counts, begin_ns=T0, end_ns=T0 + HOUR // 2, first_hour=first) == 4.5
-    assert expected_runs({}, begin_ns=T0, end_ns=T0 + HOUR, first_hour=T0 // HOUR - 1) == 0.0
+    assert (
+        expected_runs(samples, T0 - 1, T0 + HOUR) == 9.0
+    )  # the third week began with the first sample: unknown
+    older = [Sample(T0 - 4 * WEEK - S, "0", False), *samples]
+    assert expected_runs(older, T0 - 1, T0 + HOUR) == 9.0  # of 8, 10, 40 and none
+    assert expected_runs([], T0, T0 + HOUR) == 0.0
+    assert expected_runs(samples[-5:], T0, T0 + HOUR) == 0.0
 
 
 def test_silence_is_an_alert_where_it_is_unlikely() -> None:
-    """e^-6.9 is just above 1 in 1,000, e^-7 below; one run is no silence."""
-    assert not absent(6.9, 0)
-    assert absent(7.0, 0)
-    assert not absent(100.0, 1)
+    """At ten runs an hour by day and none by night, forty minutes of silence by day are unlikely, a night is not."""
+    week = [s for day in range(8) for s in hourly(T0 + day * 24 * HOUR, 12, 10)]
+    evening, noon = T0 + (7 * 24 + 12) * HOUR, T0 + (7 * 24 + 6) * HOUR
+    until_noon = [sample for sample in week if sample.at_ns <= noon]
+
+    assert not absent(week, evening + 11 * HOUR)
+    assert absent(week, evening + 13 * HOUR)
+    assert not absent(until_noon, noon + 36 * 60 * S - 1)  # six expected: e^-6 is 1 in 400
+    assert absent(until_noon, noon + 42 * 60 * S)  # seven: 1 in 1,100
+    assert not absent([], noon)
 
 
 def test_too_few_verdicts_are_an_alert_where_it_is_certain() -> None:
-    """13 of 20 may still be 80 %, 12 of 20 may not; of 19 nothing is said."""
-    assert not uncovered(13, 20)
-    assert uncovered(12, 20)
-    assert not uncovered(0, 19)
+    """13 of 20 may still be 80 %, 12 of 20 may not; of 19 nothing is said; the last 20 count, however old."""
+    judged, not_judged = hourly(T0, 1, 20), hourly(T0 + HOUR, 1, 20, bad=True)
+
+    assert not uncovered([*judged[:13], *not_judged[:7]], T0 + 2 * HOUR, 2 * HOUR)
+    assert uncovered([*judged[:12], *not_judged[:8]], T0 + 2 * HOUR, 2 * HOUR)
+    assert not uncovered(not_judged[:19], T0 + 2 * HOUR, 2 * HOUR)
+    assert uncovered([*judged, *not_judged], T0 + 100 * HOUR, HOUR)
+
+
+def test_while_runs_cannot_be_judged_what_the_others_say_is_no_news() -> None:
+    """Thirty runs without a verdict beside ten that are flagged: one alert, on coverage; the other when that is over."""
+    detector = Detector(Policy.of(AlertSettings(window_seconds=3600, min_runs=5)))
+
+    def run(number: int, minute: float, decided: bool, bad: bool = False) -> Observed:
+        at = T0 + int(minute * 60) * S
+        return Observed(
+            run_id=f"{number:032x}", version=1, judged_ns=at, at_ns=at if decided else None, tenant="default",
+            agent="support", failed=(("repeats", ""),) if bad else (),
+            decided=frozenset({"repeats"} if decided else ()),
+        )  # fmt: skip
+
+    for number in range(40):
+        detector.take(run(number, number / 4, decided=number % 4 == 0, bad=number % 4 == 0))
+    (blind,) = detector.tick(T0 + 11 * 60 * S)
+    assert (blind.stream.about, blind.causes, blind.status) == ("coverage", ("coverage",), Status.FIRING)
+    assert (blind.count.flagged, blind.count.judged) == (30, 40)
+
+    for number in range(40, 200):
+        detector.take(run(number, 11 + (number - 40) / 10, decided=True, bad=True))
+    over, fired = sorted(
+        detector.tick(T0 + 28 * 60 * S), key=lambda change: change.status.value, reverse=True
+    )
+    assert (over.stream.about, over.status) == ("coverage", Status.RESOLVED)
+    assert (fired.stream.about, fired.status, fired.causes) == ("", Status.FIRING, ("objective",))
+
+
+def test_a_worse_version_is_found_at_its_first_look_and_taken_back_when_it_is_not() -> None:
+    """A hundred good runs of 1.0; 2.0 fails ten of its first twenty, and is as good as 1.0 after a hundred and sixty."""
+    old = [Sample(T0 + n * S, f"{n:032x}", n % 20 == 0, "", "1.0") for n in range(100)]
+    new = [
+        Sample(T0 + (100 + n) * S, f"{100 + n:032x}", n < 20 and n % 2 == 0, "", "2.0") for n in range(170)
+    ]
+
+    def at(count: int) -> Mark:
+        samples = [*old, *new[:count]]
+        return followed(samples, Mark(), PAST, samples[-1].at_ns)
+
+    assert at(19).causes == ()
+    assert at(20).causes == ("version",)
+    assert at(20).since_ns == new[19].at_ns
+    assert at(79).causes == (
+        "version",
+    )  # nobody looks between 40 and 80, and 10 of 40 are still too many at 40
+    assert at(160).causes == ()
+    mixed = sorted([*old, *new[:20], *[s._replace(at_ns=s.at_ns + 500 * S) for s in old]])
+    assert followed(mixed, Mark(), PAST, mixed[-1].at_ns).causes == ("version",)
