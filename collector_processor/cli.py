@@ -57,6 +57,11 @@ VERBS: tuple[Verb, ...] = (
         "one run as a timeline: what it did, and what failed",
     ),
     Verb("traces", "redfirst.collector_processor.commands.traces", "list the runs in the store"),
+    Verb(
+        "alerts",
+        "redfirst.collector_processor.commands.alerts",
+        "what would have been told, a test alert, rules for Prometheus",
+    ),
     Verb("label", "redfirst.collector_processor.commands.label", "say whether a flag was right"),
     Verb("delete", "redfirst.collector_processor.commands.delete", "erase a run from the store"),
     Verb(

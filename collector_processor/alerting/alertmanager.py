@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from redfirst.collector_processor.alerting.policy import COVERAGE
 from redfirst.collector_processor.alerting.webhook import Posted
 from redfirst.collector_processor.posting.answers import RETRYABLE, asked_to_wait
 from redfirst.collector_processor.posting.poster import (
@@ -29,7 +30,9 @@ from redfirst.collector_processor.settings import AlertmanagerSettings
 from redfirst.evaluators.errors import ConfigurationError
 
 Json = Any
-ALERTNAME = "RedfirstAgentUnreliable"
+UNRELIABLE = "RedfirstAgentUnreliable"
+SILENT = "RedfirstAgentSilent"
+UNCOVERED = "RedfirstAgentUncovered"
 _PATH = "/api/v2/alerts"
 
 
@@ -89,7 +92,7 @@ def alert(body: Mapping[str, Json], to: Alertmanager, *, ends: float) -> dict[st
     """One alert in the API's words, from the message that was made when it began to fire. ``ends`` is in Unix
     seconds."""
     labels = {
-        "alertname": ALERTNAME,
+        "alertname": _name(body),
         "agent": body["agent"] or "",
         "evaluator": body["check"] or "",
         "severity": body["severity"],
@@ -117,6 +120,12 @@ def alert(body: Mapping[str, Json], to: Alertmanager, *, ends: float) -> dict[st
     if links:
         found["generatorURL"] = links[0]
     return found
+
+
+def _name(body: Mapping[str, Json]) -> str:
+    if body["about"] != COVERAGE:
+        return UNRELIABLE
+    return UNCOVERED if "coverage" in body["causes"] else SILENT
 
 
 def post(
