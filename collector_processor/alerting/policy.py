@@ -20,7 +20,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from redfirst.collector_processor.settings import AlertSettings
-from redfirst.evaluators.intervals import wilson
+from redfirst.evaluators.statistics.proportions import wilson_bounds
 
 _NS = 1_000_000_000
 
@@ -95,7 +95,7 @@ class Count:
 
     def interval(self, z: float) -> tuple[float, float] | None:
         """The Wilson interval of the flagged share; None when nothing was judged."""
-        return wilson(self.flagged, self.judged, z=z) if self.judged else None
+        return wilson_bounds(self.flagged, self.judged, z) if self.judged else None
 
 
 def judged(count: Count, mark: Mark, policy: Policy, now_ns: int) -> Mark:
@@ -112,9 +112,9 @@ def judged(count: Count, mark: Mark, policy: Policy, now_ns: int) -> Mark:
         return mark if mark.standing is Standing.NO_DATA else _turned(Standing.NO_DATA, now_ns)
     # the bounds lie on either side of k/n, so most windows need no square root
     if firing:
-        resolved = k < tolerated * n and wilson(k, n, z=policy.resolve_z)[1] < tolerated
+        resolved = k < tolerated * n and wilson_bounds(k, n, policy.resolve_z)[1] < tolerated
         return _turned(Standing.OK, now_ns) if resolved else replace(mark, thin_since_ns=None)
-    if k > tolerated * n and wilson(k, n, z=policy.z)[0] > tolerated:
+    if k > tolerated * n and wilson_bounds(k, n, policy.z)[0] > tolerated:
         return _turned(Standing.FIRING, now_ns)
     return mark if mark.standing is Standing.OK else _turned(Standing.OK, now_ns)
 
