@@ -89,7 +89,7 @@ def gwet_ac1(table: ArrayLike) -> float | None:
         ValueError: no square table of counts, or of fewer than two classes.
     """
     found = _square(table)
-    classes = found.shape[0]
+    classes = len(found)
     if classes < 2:
         raise ValueError("agreement needs two classes or more")
     n = float(found.sum())
@@ -97,7 +97,7 @@ def gwet_ac1(table: ArrayLike) -> float | None:
         return None
     p = found / n
     share = (p.sum(axis=1) + p.sum(axis=0)) / 2
-    chance = float((share * (1 - share)).sum()) / (classes - 1)
+    chance = float((share * (1 - share)).sum()) / float(classes - 1)
     agreed = float(np.diag(p).sum())
     return (agreed - chance) / (1 - chance)
 

@@ -20,7 +20,7 @@ class CostPerSuccess:
     total: float
     successes: int
     interval: Interval | None
-    """``None`` without a success or with fewer than two tasks; its upper end is infinite where too few tasks succeed."""
+    """``None`` without a success or when resampling has no width; its upper end is infinite where few tasks succeed."""
 
 
 def cost_per_success(
@@ -46,13 +46,14 @@ def cost_per_success(
         )
     total, wins = float(spent.sum()), int(won.sum())
     interval = None
-    if wins and spent.size > 1:
+    if wins:
         drawn = resampled_tasks(spent.size, resamples=resamples, seed=seed)
         with np.errstate(divide="ignore", invalid="ignore"):
             drawn_wins = won[drawn].sum(axis=1)
             ratios = np.where(drawn_wins > 0, spent[drawn].sum(axis=1) / drawn_wins, np.inf)
         low, high = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
-        interval = Interval(float(low), float(high), "bootstrap over tasks", level)
+        if low < high:
+            interval = Interval(float(low), float(high), "bootstrap over tasks", level)
     return CostPerSuccess(
         value=total / wins if wins else None, total=total, successes=wins, interval=interval
     )
