@@ -75,9 +75,11 @@ def designs(
     """
     if wanted <= 0 or budget < 1 or least_trials < 1 or min(between, within) < 0:
         raise ValueError(f"a half width of {wanted} within {budget} runs of at least {least_trials} trials")
-    z = z_of(level)
+    scale = (z_of(level) / wanted) ** 2
     for trials in range(least_trials, budget + 1):
-        tasks = max(1, math.ceil((z / wanted) ** 2 * (between + within / trials)))
+        if scale * (between * trials + within) > budget:
+            return
+        tasks = max(1, math.ceil(scale * (between + within / trials)))
         if tasks * trials <= budget and (most_tasks is None or tasks <= most_tasks):
             reached = half_width(between=between, within=within, tasks=tasks, trials=trials, level=level)
             yield Design(tasks=tasks, trials=trials, half_width=reached)
@@ -97,12 +99,28 @@ def best_within(
     Raises:
         ValueError: a negative variance or fewer than one trial.
     """
-    tasks = min(budget // least_trials, budget if most_tasks is None else most_tasks)
-    if tasks < 1:
+    if least_trials < 1 or min(between, within) < 0:
+        raise ValueError(f"variances {between} and {within}, at least {least_trials} trials")
+    trials = np.arange(least_trials, budget + 1)
+    tasks = np.minimum(budget // trials, budget if most_tasks is None else most_tasks)
+    if not tasks.any():
         return None
-    trials = max(least_trials, budget // tasks)
-    reached = half_width(between=between, within=within, tasks=tasks, trials=trials, level=level)
-    return Design(tasks=tasks, trials=trials, half_width=reached)
+    with np.errstate(divide="ignore"):
+        best = int(np.argmin((between + within / trials) / tasks))
+    chosen, each = int(tasks[best]), int(trials[best])
+    reached = half_width(between=between, within=within, tasks=chosen, trials=each, level=level)
+    return Design(tasks=chosen, trials=each, half_width=reached)
+
+
+def greens_against_luck(failing: float, *, luck: float = 0.05) -> int:
+    """The fewest passes in a row that an agent which still fails this often reaches with a chance below ``luck``.
+
+    Raises:
+        ValueError: a chance outside (0, 1).
+    """
+    if not 0 < failing < 1 or not 0 < luck < 1:
+        raise ValueError(f"a chance of failing of {failing} and of luck of {luck}")
+    return math.floor(math.log(luck) / math.log(1 - failing)) + 1
 
 
 def step_budget(steps: ArrayLike, *, quantile: float = 0.95, confidence: float = 0.95) -> StepBudget | None:

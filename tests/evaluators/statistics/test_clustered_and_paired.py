@@ -101,7 +101,10 @@ def test_mcnemar_refuses_negative_counts() -> None:
 def test_paired_errors() -> None:
     """Ten tasks that correlate at .5: the paired error is .1528, where the unpaired one is .2134."""
     found = paired_difference(FIRST, SECOND)
+    alone = [independent_standard_error(scores) or 0.0 for scores in (FIRST, SECOND)]
 
+    assert np.hypot(*alone) == pytest.approx(0.213437, abs=1e-6)
+    assert np.corrcoef(FIRST, SECOND)[0, 1] == pytest.approx(0.5)
     assert found is not None
     assert found.value == pytest.approx(0.3)
     assert found.standard_error == pytest.approx(0.152753, abs=1e-6)

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redfirst.evaluators.statistics.infrastructure import adjusted_pass_hat_k, adjusted_rate, flake_factor
-from redfirst.evaluators.statistics.planning import best_within, designs, half_width, step_budget
+from redfirst.evaluators.statistics.planning import (
+    best_within,
+    designs,
+    greens_against_luck,
+    half_width,
+    step_budget,
+)
 from redfirst.evaluators.statistics.repetition import pass_hat_k
 from redfirst.evaluators.statistics.steps import (
     expected_pass_at_k,
@@ -55,7 +61,19 @@ def test_known_chances_over_trials() -> None:
     assert expected_pass_hat_k([0.7], 8) == pytest.approx(0.0576, abs=5e-5)
     assert expected_pass_hat_k([0.9], 8) == pytest.approx(0.4305, abs=5e-5)
     assert expected_pass_hat_k([1, 0.6], 4) == pytest.approx(0.5648)
-    assert expected_pass_hat_k([0.1, 0.2, 0.367, 0.5], 8) < 0.01
+
+
+@pytest.mark.parametrize(("failing", "luck"), [(0.1, 0.4305), (0.2, 0.1678), (0.367, 0.0258), (0.5, 0.0039)])
+def test_eight_greens_may_be_luck(failing: float, luck: float) -> None:
+    """An agent that is not fixed and fails so often passes eight times in a row with this chance."""
+    assert expected_pass_hat_k([1 - failing], 8) == pytest.approx(luck, abs=5e-5)
+
+
+@pytest.mark.parametrize(("failing", "greens"), [(0.1, 29), (0.2, 14), (0.367, 7), (0.5, 5)])
+def test_how_many_greens_rule_luck_out(failing: float, greens: int) -> None:
+    """The fewest in a row that an agent which fails so often reaches with a chance below 5 %."""
+    assert greens_against_luck(failing) == greens
+    assert (1 - failing) ** greens < 0.05 <= (1 - failing) ** (greens - 1)
 
 
 def test_models_refuse_what_cannot_be() -> None:
@@ -168,8 +186,11 @@ def test_designs_within_a_budget() -> None:
         (154, 5, 770),
     ]
     assert all(one.half_width <= 0.04 for one in found)
-    few = list(designs(between=0.04, within=0.12, wanted=0.04, budget=800, most_tasks=200, least_trials=4))
-    assert [(one.tasks, one.trials) for one in few] == [(169, 4), (154, 5)]
+    few = list(designs(between=0.04, within=0.12, wanted=0.04, budget=800, most_tasks=160, least_trials=4))
+    assert [(one.tasks, one.trials) for one in few] == [(154, 5)]
+    # (1.96/.4)²·.12 = 2.88 runs are needed however they are dealt; two trials would need two tasks
+    alike = list(designs(between=0, within=0.12, wanted=0.4, budget=3))
+    assert [(one.tasks, one.trials) for one in alike] == [(3, 1), (1, 3)]
     assert list(designs(between=0.04, within=0.12, wanted=0.01, budget=800)) == []
 
 
@@ -180,6 +201,10 @@ def test_what_a_budget_buys_at_best() -> None:
     assert best is not None
     assert (best.tasks, best.trials) == (100, 8)
     assert best.half_width == pytest.approx(1.959964 * (0.055 / 100) ** 0.5, abs=1e-6)
+    # 83 tasks three times, .08/83, beat 100 tasks twice, .1/100
+    odd = best_within(between=0.04, within=0.12, budget=250, most_tasks=100)
+    assert odd is not None
+    assert (odd.tasks, odd.trials) == (83, 3)
     four = best_within(between=0.04, within=0.12, budget=10, least_trials=4)
     assert four is not None
     assert (four.tasks, four.trials) == (2, 5)
@@ -190,6 +215,10 @@ def test_plans_refuse_what_cannot_be() -> None:
     """No width, no tasks, negative variances, quantiles that are none."""
     with pytest.raises(ValueError, match="a half width of 0"):
         list(designs(between=0.1, within=0.1, wanted=0, budget=10))
+    with pytest.raises(ValueError, match="at least 0 trials"):
+        best_within(between=0.1, within=0.1, budget=10, least_trials=0)
+    with pytest.raises(ValueError, match="a chance of failing"):
+        greens_against_luck(0)
     with pytest.raises(ValueError, match="over 0 tasks"):
         half_width(between=0.1, within=0.1, tasks=0, trials=1)
     with pytest.raises(ValueError, match="quantile of 1"):
@@ -213,3 +242,23 @@ def test_the_bound_of_a_median() -> None:
 
     assert found is not None
     assert (found.steps, found.upper) == (5, 9)
+
+
+@given(st.floats(0, 0.25), st.floats(0, 0.25), st.integers(1, 60), st.integers(1, 20), st.integers(1, 4))
+def test_no_other_design_within_the_budget_is_narrower(
+    between: float, within: float, budget: int, most: int, least: int
+) -> None:
+    """Against every pair of tasks and trials that can be paid for."""
+    best = best_within(between=between, within=within, budget=budget, most_tasks=most, least_trials=least)
+    others = [
+        half_width(between=between, within=within, tasks=tasks, trials=trials)
+        for trials in range(least, budget + 1)
+        for tasks in range(1, min(most, budget // trials) + 1)
+    ]
+
+    if not others:
+        assert best is None
+    else:
+        assert best is not None
+        assert best.runs <= budget
+        assert best.half_width == pytest.approx(min(others))

@@ -62,6 +62,12 @@ def test_a_published_table() -> None:
     assert found == pytest.approx([0.420, 0.273, 0.220, 0.200], abs=5e-4)
 
 
+@pytest.mark.parametrize(("red", "green", "p"), [(5, 8, 0.000777), (3, 5, 0.0179), (3, 3, 0.05)])
+def test_all_red_against_all_green(red: int, green: int, p: float) -> None:
+    """Fisher's exact p of a full separation is 1/C(n,k): the chance to draw just the reds of all runs."""
+    assert pass_hat_k([red + green], [red], red) == pytest.approx(p, abs=5e-5)
+
+
 def test_too_few_trials_of_one_task_leave_it_undefined() -> None:
     """Nothing is extrapolated: one task of three trials has no pass^4, and neither has the suite."""
     per_task = pass_hat_k_per_task([4, 3], [4, 3], 4)
