@@ -10,6 +10,8 @@ import numpy as np
 from numpy.random import Generator
 
 Measured = Mapping[str, float]
+_ARITHMETIC = 1e-9
+"""What binary fractions may add to half a unit of the last digit."""
 
 
 class Relation(StrEnum):
@@ -54,12 +56,13 @@ class Line:
         """A hit is equal after rounding or, where a seed decides, within two spreads of that."""
         if self.theirs is None:
             return Verdict.OURS
-        apart = {
-            Relation.EQUAL: abs(self.ours - self.theirs) - 0.5 * 10**-self.digits - 2 * (self.spread or 0.0),
-            Relation.ABOVE: self.theirs - self.ours,
-            Relation.BELOW: self.ours - self.theirs,
+        within = {
+            Relation.EQUAL: abs(self.ours - self.theirs)
+            <= 0.5 * 10**-self.digits + 2 * (self.spread or 0.0) + _ARITHMETIC,
+            Relation.ABOVE: self.ours > self.theirs,
+            Relation.BELOW: self.ours < self.theirs,
         }[self.relation]
-        if apart > 1e-9:
+        if not within:
             return Verdict.MISS
         return Verdict.FITTED if self.fitted else Verdict.HIT
 

@@ -61,6 +61,8 @@ def test_the_one_known_miss_is_called_one() -> None:
         (10.0, 10.0, Relation.EQUAL, None, True, Verdict.FITTED),
         (10.0, 10.1, Relation.ABOVE, None, False, Verdict.HIT),
         (10.0, 9.9, Relation.ABOVE, None, False, Verdict.MISS),
+        (10.0, 10.0, Relation.ABOVE, None, False, Verdict.MISS),
+        (10.0, 10.0, Relation.BELOW, None, False, Verdict.MISS),
         (10.0, 9.9, Relation.BELOW, None, False, Verdict.HIT),
         (10.0, 10.1, Relation.BELOW, None, False, Verdict.MISS),
         (None, 1.0, Relation.EQUAL, None, False, Verdict.OURS),
