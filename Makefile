@@ -5,10 +5,13 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ROOMS := evaluators instrumentation replay collector_processor
 
-.PHONY: demo test lint typecheck contracts coverage wheel clean
+.PHONY: demo reproduce test lint typecheck contracts coverage wheel clean
 
 demo: $(VENV)/.installed ## a day of an agent's failures becomes tests that have been seen to fail
 	@$(BIN)/redfirst demo
+
+reproduce: $(VENV)/.installed ## published figures on agents' reliability, ours beside theirs
+	@cd benchmarks && $(BIN)/python -m reproductions --json reproductions/results.json
 
 test: $(VENV)/.installed ## the tests
 	$(BIN)/python -m pytest
@@ -21,6 +24,7 @@ lint: $(VENV)/.installed ## style, types, import contracts
 typecheck: $(VENV)/.installed .rooms
 	MYPYPATH=.rooms $(BIN)/mypy --explicit-package-bases --namespace-packages $(foreach room,$(ROOMS),-p redfirst.$(room))
 	cd examples && MYPYPATH=../.rooms $(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p bookshop
+	cd benchmarks && MYPYPATH=../.rooms $(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p reproductions
 
 contracts: $(VENV)/.installed
 	$(BIN)/lint-imports

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from redfirst.evaluators.intervals import clopper_pearson_lower, wilson
+from redfirst.evaluators.statistics.proportions import clopper_pearson_lower, wilson
 from redfirst.replay.divergence import first_divergence
 from redfirst.replay.outcome import Result, RunOutcome
 from redfirst.replay.playing import EVERYTHING, INCIDENT, job, play
@@ -76,7 +76,7 @@ def live_red(proving: Proving, runs: int | None) -> str:
             f"{seen}; the one-sided 95 % lower bound is {low:.2f}, and {settings.at_least:.2f} is asked",
         )
     proving.red = red[0]
-    return f"{seen}, Wilson 95 % [{interval[0]:.2f}, {interval[1]:.2f}], lower bound {low:.2f} ≥ {settings.at_least:.2f}"
+    return f"{seen}, Wilson 95 % [{interval.low:.2f}, {interval.high:.2f}], lower bound {low:.2f} ≥ {settings.at_least:.2f}"
 
 
 def _all(folder: Folder, jobs: Sequence[Job]) -> list[Result]:

@@ -6,9 +6,13 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 from opentelemetry import trace
 
 from redfirst.instrumentation import decorators, door, guard, provider
+
+settings.register_profile("no clock", deadline=None)  # a busy machine fails no law
+settings.load_profile("no clock")
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from redfirst.collector_processor.alerting.policy import HOUR_NS, Sample
-from redfirst.evaluators.intervals import wilson
+from redfirst.evaluators.statistics.proportions import wilson_bounds
 
 WEEK_NS = 168 * HOUR_NS
 UNLIKELY = 0.001
@@ -48,7 +48,7 @@ def uncovered(samples: Sequence[Sample], now_ns: int, window_ns: int) -> bool:
     the share that has one is below 80 %. A sample is bad when it has none."""
     recent = samples[min(_until(samples, now_ns - window_ns), max(0, len(samples) - FEWEST)) :]
     judged = sum(not sample.bad for sample in recent)
-    return len(recent) >= FEWEST and wilson(judged, len(recent), z=_Z)[1] < COVERED
+    return len(recent) >= FEWEST and wilson_bounds(judged, len(recent), _Z)[1] < COVERED
 
 
 def _until(samples: Sequence[Sample], time_ns: int) -> int:

@@ -21,7 +21,7 @@ from redfirst.collector_processor.alerting.reference import (
     design_effect,
     runs_between_false_alarms,
 )
-from redfirst.evaluators.intervals import wilson
+from redfirst.evaluators.statistics.proportions import wilson_bounds
 
 WEEK_NS = 168 * HOUR_NS
 _FEWEST = 20
@@ -150,7 +150,7 @@ def _over(mark: Drift, policy: Policy, now_ns: int) -> bool:
     return (
         runs >= _FEWEST
         and now_ns >= mark.fired_ns + policy.hold_ns
-        and wilson(mark.good, runs, z=policy.resolve_z)[0] > (drop.expected + drop.worse) / 2
+        and wilson_bounds(mark.good, runs, policy.resolve_z)[0] > (drop.expected + drop.worse) / 2
     )
 
 

@@ -11,11 +11,12 @@ from redfirst.collector_processor.alerting.policy import COVERAGE, Policy
 from redfirst.collector_processor.alerting.runs import Observed, reasons
 from redfirst.collector_processor.storing.rows import moment
 from redfirst.collector_processor.terminal import clean
-from redfirst.evaluators.intervals import wilson
+from redfirst.evaluators.statistics.proportions import wilson_bounds
 
 Json = Any
 SCHEMA = "redfirst.alert/1"
 _RUNS = 5
+Z_95 = 1.96
 
 
 def message(
@@ -126,7 +127,7 @@ def severity(change: Change, policy: Policy) -> str:
         worse = drift.drop.worse if worse is None else min(worse, drift.drop.worse)
     if worse is None or not judged:
         return "ticket"
-    return "page" if wilson(judged - change.count.flagged, judged)[1] < worse else "ticket"
+    return "page" if wilson_bounds(judged - change.count.flagged, judged, Z_95)[1] < worse else "ticket"
 
 
 def _measure(change: Change, policy: Policy) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from redfirst.collector_processor.alerting.policy import Count, Policy, Standing
-from redfirst.evaluators.intervals import wilson
+from redfirst.evaluators.statistics.proportions import wilson_bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +36,12 @@ def judged(mark: Objective, long: Count, short: Count, policy: Policy, now_ns: i
         return replace(mark, thin_since_ns=mark.thin_since_ns or now_ns) if firing else Objective()
     # the bounds lie on either side of k/n, so most windows need no square root
     if firing:
-        resolved = k < tolerated * n and wilson(k, n, z=policy.resolve_z)[1] < tolerated
+        resolved = k < tolerated * n and wilson_bounds(k, n, policy.resolve_z)[1] < tolerated
         return Objective(standing=Standing.OK if resolved else Standing.FIRING)
     above = (
         k > tolerated * n
         and short.flagged > tolerated * short.judged
-        and wilson(k, n, z=policy.z)[0] > tolerated
+        and wilson_bounds(k, n, policy.z)[0] > tolerated
     )
     return Objective(standing=Standing.FIRING if above else Standing.OK)
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from redfirst.collector_processor.settings import AlertSettings
-from redfirst.evaluators.intervals import wilson
+from redfirst.evaluators.statistics.proportions import wilson_bounds
 
 _NS = 1_000_000_000
 HOUR_NS = 3600 * _NS
@@ -106,7 +106,7 @@ class Count:
 
     def interval(self, z: float) -> tuple[float, float] | None:
         """The Wilson interval of the flagged share; None when nothing was judged."""
-        return wilson(self.flagged, self.judged, z=z) if self.judged else None
+        return wilson_bounds(self.flagged, self.judged, z) if self.judged else None
 
 
 def counted(samples: Iterable[Sample]) -> Count:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from redfirst.collector_processor.terminal import Screen
-from redfirst.evaluators.intervals import wilson
+from redfirst.evaluators.statistics.proportions import wilson
 from redfirst.replay.account import account
 from redfirst.replay.kept import row
 from redfirst.replay.outcome import RunOutcome
@@ -79,9 +79,9 @@ def show(screen: Screen, outcome: Outcome) -> None:
     valid = total - outcome.count(RunOutcome.NO_VERDICT)
     if total > 1 and valid:
         green = outcome.count(RunOutcome.GREEN)
-        low, high = wilson(green, valid)
+        share = wilson(green, valid)
         lost = f", {total - valid} without a verdict" if valid < total else ""
-        screen.line(f"  green {green} of {valid} runs, Wilson 95 % [{low:.2f}, {high:.2f}]{lost}")
+        screen.line(f"  green {green} of {valid} runs, Wilson 95 % [{share.low:.2f}, {share.high:.2f}]{lost}")
     worst = next(result for result in outcome.results if result.outcome is kind)
     if kind is RunOutcome.RED:
         for text in account(worst):

@@ -48,7 +48,7 @@ from redfirst.collector_processor.settings import (
 from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.collector_processor.storing.store import Landing, RunState
 from redfirst.evaluators.errors import ConfigurationError
-from redfirst.evaluators.intervals import wilson
+from redfirst.evaluators.statistics.proportions import wilson_bounds
 
 from .conftest import eventually
 
@@ -123,9 +123,9 @@ def test_it_fires_by_the_bound_and_not_by_the_share() -> None:
     played = Played()
 
     assert played.to(10, *(seen(n, n / 10, n % 10 < 3) for n in range(10))) == []
-    assert wilson(3, 10, z=3.0)[0] < 0.2
+    assert wilson_bounds(3, 10, 3.0)[0] < 0.2
     assert played.standing is Standing.OK
-    assert wilson(24, 60, z=3.0)[0] > 0.2
+    assert wilson_bounds(24, 60, 3.0)[0] > 0.2
     assert played.to(60, *(seen(n, n / 2, n % 5 < 2) for n in range(20, 80))) == ["firing"]
 
 

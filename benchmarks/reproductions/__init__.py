@@ -1,0 +1,1 @@
+"""Published figures on the reliability of agents, computed anew and printed beside what was published."""
