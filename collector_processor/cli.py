@@ -42,6 +42,11 @@ VERBS: tuple[Verb, ...] = (
         "judge the runs in OTLP files and print their verdicts",
     ),
     Verb(
+        "import",
+        "redfirst.collector_processor.commands.import_",
+        "convert records of other systems into OTLP files",
+    ),
+    Verb(
         "demo",
         "redfirst.collector_processor.commands.demo",
         "watch a day of failures become tests, with nothing to set up",

@@ -219,13 +219,17 @@ def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool, whol
     content = answer.content if answer is not None else None
     said = outcome_of(content).result
     wrong = None if said is MISSING else error_in_result(said)
+    marked = answer is not None and answer.failed
+    if marked:
+        wrong = wrong or content or "error"
     status, error, how = CallStatus.UNKNOWN, None, ""
     result: object = MISSING
     if asked.arguments is None and asked.raw_arguments:
         status, error = CallStatus.NOT_EXECUTED, content or _NOT_JSON
     elif said is not MISSING and not (wrong is not None and writes):
         status, error, result = (CallStatus.OK if wrong is None else CallStatus.TOOL_ERROR), wrong, said
-        how = "status: inferred from the answer in a later message"
+        where = "read" if marked else "inferred"
+        how = f"status: {where} from the answer in a later message"
     elif answer is None and whole and (writes or _framework(tree, item.model)):
         status = CallStatus.NOT_EXECUTED
     elif wrong is not None:

@@ -113,6 +113,8 @@ class Message:
     tool_calls: tuple[RequestedCall, ...] = ()
     tool_call_id: str | None = None
     name: str | None = None
+    failed: bool = False
+    """Whether a tool's answer is marked as that of a call that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ def read_files(paths: Iterable[str | Path]) -> Stream:
     skipped: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     files = 0
-    for path, named in _files(paths, skipped):
+    for path, named in files_below(paths, skipped, SUFFIXES, "OTLP"):
         found = _decoded(path, named, skipped)
         if found is None:
             continue
@@ -52,8 +52,14 @@ def read_files(paths: Iterable[str | Path]) -> Stream:
     return Stream(spans=spans, logs=logs, files=files, skipped=skipped, refused=refused)
 
 
-def _files(paths: Iterable[str | Path], skipped: Counter[str]) -> Iterator[tuple[Path, bool]]:
-    """Each file to read and whether the caller named it."""
+def files_below(
+    paths: Iterable[str | Path], skipped: Counter[str], suffixes: tuple[str, ...], kind: str
+) -> Iterator[tuple[Path, bool]]:
+    """Each file to read and whether the caller named it; directories in sorted order, with all below them.
+
+    Raises:
+        UnreadableInput: a path is not there.
+    """
     for given in paths:
         path = Path(given)
         if path.is_dir():
@@ -62,10 +68,10 @@ def _files(paths: Iterable[str | Path], skipped: Counter[str]) -> Iterator[tuple
                     continue
                 if any(part.startswith(".") for part in inner.relative_to(path).parts):
                     skipped["hidden"] += 1  # kept replays, environments, version control
-                elif _plain_name(inner).endswith(SUFFIXES):
+                elif _plain_name(inner).endswith(suffixes):
                     yield inner, False
                 else:
-                    skipped["not named like OTLP"] += 1
+                    skipped[f"not named like {kind}"] += 1
         elif path.exists():
             yield path, True
         else:

@@ -140,7 +140,13 @@ def _with_parts(role: str, item: Mapping[str, object]) -> Iterable[Message]:
         tool_calls=tuple(_once(calls)),
         tool_call_id=first_text(item.get("tool_call_id"), item.get("id") if role == "tool" else None),
         name=text(item.get("name")),
+        failed=role == "tool" and _failed(item),
     )
+
+
+def _failed(answer: Mapping[str, object]) -> bool:
+    """Whether a tool's answer is marked as an error, as Anthropic and LangChain do."""
+    return answer.get("is_error") is True or answer.get("status") == "error"
 
 
 def _take(part: object, said: list[str], calls: list[RequestedCall], answers: list[Message]) -> None:
@@ -177,7 +183,13 @@ def _take_part(
         body = object_of(part.get("function_response")) or part
         answer = _as_text(first(body, "response", "result", "output", "content"))
         answers.append(
-            Message(role="tool", content=answer, tool_call_id=_id(part, body), name=text(body.get("name")))
+            Message(
+                role="tool",
+                content=answer,
+                tool_call_id=_id(part, body),
+                name=text(body.get("name")),
+                failed=_failed(part),
+            )
         )
     elif kind in _TEXT_PARTS or kind is None:
         inner = first_text(part.get("text"), part.get("content"), part.get("refusal"))

@@ -26,6 +26,7 @@ from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import MISSING, Effect, Gap, RunEvent, StateSnapshot, Tokens
 
 _EFFECTS: Mapping[str, Effect] = {effect.value: effect for effect in Effect}
+_TIMELESS = Gap(fact="times", because="the record holds none; those of the spans only keep the order")
 
 
 class Own:
@@ -42,6 +43,8 @@ class Own:
         fields = genai_fields(span, logs, dialect=self.name, kind=kind)
         if span.events:
             fields |= {"states": _states(span), "events": _events(span), "gaps": _gaps(span)}
+        if semconv.TIMES in attributes:
+            fields["gaps"] = (*_gaps(span), _TIMELESS)
         cut = _cut(attributes)
         if cut:
             fields["notes"] = tuple(f"{key} was cut when it was recorded" for key in sorted(cut))
