@@ -43,7 +43,9 @@ class Imported:
 
 def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data", type=Path)
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
@@ -85,9 +87,7 @@ def _imported(path: Path, form: Format, record: Record) -> Imported:
 
 def termination(tau: Sequence[Imported], tau2: Sequence[Imported]) -> Json:
     """Every run that its harness cut off at a cap, and what redfirst makes of each reason."""
-    at_cap = [
-        item for item in tau if sum(m["role"] == "assistant" for m in item.raw["traj"]) >= STEP_CAP
-    ]
+    at_cap = [item for item in tau if sum(m["role"] == "assistant" for m in item.raw["traj"]) >= STEP_CAP]
     own_end = [item for item in at_cap if "###STOP###" in str(item.raw["traj"][-1].get("content"))]
     cut = [item for item in at_cap if item not in own_end]
     cut2 = [item for item in tau2 if item.raw["termination_reason"] == "max_steps"]
@@ -95,7 +95,8 @@ def termination(tau: Sequence[Imported], tau2: Sequence[Imported]) -> Json:
         (str(item.raw["termination_reason"]), item.run.termination.reason.value) for item in tau2
     )
     return {
-        "tau_bench": _of(cut, tau) | {"ended by the user in the last step allowed": [i.name for i in own_end]},
+        "tau_bench": _of(cut, tau)
+        | {"ended by the user in the last step allowed": [i.name for i in own_end]},
         "tau2_bench": _of(cut2, tau2),
         "reasons": {f"{said} -> {ours}": count for (said, ours), count in sorted(reasons.items())},
     }
@@ -287,11 +288,15 @@ def show(found: Json) -> None:
     row = found["labelled"]
     print(f"\n3. human-labelled failures (agentrx): {row['flagged']} of {row['failures']} flagged")
     for category, counts in row["by root cause"].items():
-        print(f"  {category:<36} {counts['flagged']} of {counts['failures']} flagged, {counts['noted']} noted")
+        print(
+            f"  {category:<36} {counts['flagged']} of {counts['failures']} flagged, {counts['noted']} noted"
+        )
     print("\nflags by reward")
     for name, parts in found["flags"].items():
         for reward, part in parts.items():
-            print(f"  {name:<11} {reward}: {part['flagged']} of {part['runs']} flagged; failed checks {part['by check']}")
+            print(
+                f"  {name:<11} {reward}: {part['flagged']} of {part['runs']} flagged; failed checks {part['by check']}"
+            )
 
 
 if __name__ == "__main__":

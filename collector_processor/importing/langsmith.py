@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from redfirst.collector_processor.importing.formats import BadRecord, Document, Place, Record, found
 from redfirst.collector_processor.importing.identity import span_id_of, trace_id_of
-from redfirst.collector_processor.importing.times import counted, nanoseconds
+from redfirst.collector_processor.importing.times import count, counted, nanoseconds
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.values import (
     first_text,
     items_of,
     literal,
-    number,
     object_of,
     text,
     unpacked,
@@ -25,7 +24,14 @@ from redfirst.evaluators.dialects.values import (
 from redfirst.evaluators.span import Span, StatusCode
 
 _SCOPE = "openinference.instrumentation.langchain"
-_KINDS = {"llm": "LLM", "tool": "TOOL", "retriever": "RETRIEVER", "embedding": "EMBEDDING", "chain": "CHAIN"}
+_KINDS = {
+    "llm": "LLM",
+    "chat_model": "LLM",
+    "tool": "TOOL",
+    "retriever": "RETRIEVER",
+    "embedding": "EMBEDDING",
+    "chain": "CHAIN",
+}
 _CONVERSATION = ("session_id", "thread_id", "conversation_id")
 """Keys of the metadata that name a conversation."""
 _TRACEBACK = "Traceback (most recent call last)"
@@ -115,6 +121,8 @@ def _attributes(run: Mapping[str, object]) -> dict[str, object]:
     extra = object_of(run.get("extra")) or {}
     metadata = object_of(extra.get("metadata")) or {}
     asked, said = run.get("inputs"), run.get("outputs")
+    if run.get("error") and not said:
+        said = None
     if kind == "TOOL":
         asked, said = _arguments(asked), _only(said, "output")
     values: dict[str, object] = {
@@ -127,6 +135,7 @@ def _attributes(run: Mapping[str, object]) -> dict[str, object]:
     }
     if kind == "TOOL":
         values[semconv.OI_TOOL_NAME] = text(run.get("name"))
+        values[semconv.TOOL_CALL_ID] = text(extra.get("tool_call_id"))
     elif kind == "LLM":
         values |= _model(run, extra, metadata)
     return {key: value for key, value in values.items() if value is not None}
@@ -196,7 +205,7 @@ def _usage(
 
 def _count(said: object, usage: Mapping[str, object], *names: str) -> int | None:
     values = (said, *(usage.get(name) for name in names))
-    return next((count for value in values if (count := number(value)) is not None), None)
+    return next((said_count for value in values if (said_count := count(value)) is not None), None)
 
 
 def _arguments(asked: object) -> object:

@@ -18,7 +18,7 @@ from redfirst.evaluators.dialects.values import block_text, first_text, items_of
 from redfirst.evaluators.span import Span
 from redfirst.evaluators.trajectory import Message
 
-_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 class MessageLists:

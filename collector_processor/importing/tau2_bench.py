@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from redfirst.collector_processor.importing.enveloped import enveloped, task_attributes
 from redfirst.collector_processor.importing.formats import BadRecord, Document, Place, Record, found
 from redfirst.collector_processor.importing.identity import content_id
-from redfirst.collector_processor.importing.times import nanoseconds
+from redfirst.collector_processor.importing.times import count, nanoseconds
 from redfirst.collector_processor.importing.transcript import Entry, Transcript, spans_of
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.messages import message_of
-from redfirst.evaluators.dialects.values import first_text, items_of, mapping, number, object_of, text
+from redfirst.evaluators.dialects.values import first_text, items_of, mapping, object_of, text
 from redfirst.evaluators.span import Span
 from redfirst.evaluators.trajectory import Stop
 
@@ -81,7 +81,7 @@ class Tau2Bench:
             session=text(value.get("id")),
             tools=[tool for item in items_of(context.get("tools")) if (tool := mapping(item)) is not None],
             stop=_stop(reason, entries),
-            stop_cap=number(context.get(_CAPS.get(reason, ""))),
+            stop_cap=count(context.get(_CAPS.get(reason, ""))),
             start_ns=nanoseconds(value.get("start_time")),
             end_ns=nanoseconds(value.get("end_time")),
             attributes={
@@ -142,14 +142,14 @@ def _told(item: Mapping[str, object], model: str | None) -> dict[str, object]:
     usage = object_of(item.get("usage")) or {}
     raw = object_of(item.get("raw_data")) or {}
     counts = {
-        semconv.INPUT_TOKENS: number(usage.get("prompt_tokens")),
-        semconv.OUTPUT_TOKENS: number(usage.get("completion_tokens")),
+        semconv.INPUT_TOKENS: count(usage.get("prompt_tokens")),
+        semconv.OUTPUT_TOKENS: count(usage.get("completion_tokens")),
     }
     cost = item.get("cost")
     return {
         "model": first_text(raw.get("model"), model),
         "finish": text(raw.get("finish_reason")),
-        "usage": {key: count for key, count in counts.items() if count is not None},
+        "usage": {key: said for key, said in counts.items() if said is not None},
         "cost": float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
     }
 

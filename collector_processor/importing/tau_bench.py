@@ -82,7 +82,7 @@ def _entries(messages: list[object], model: str | None) -> list[Entry]:
     return entries
 
 
-def _end(entries: Sequence[Entry]) -> tuple[Stop | None, int | None]:
+def _end(entries: Sequence[Entry]) -> tuple[Stop, int | None]:
     """Why the run ended. A user that is done and the transfer to a person end it at any step; otherwise
     only the cap does."""
     last = entries[-1].message
@@ -91,4 +91,4 @@ def _end(entries: Sequence[Entry]) -> tuple[Stop | None, int | None]:
     said = [entry.message for entry in entries if entry.message.role == "assistant"]
     if said and any(call.name == _TRANSFER for call in said[-1].tool_calls):
         return Stop.HANDOFF, None
-    return (Stop.STEP_CAP, STEP_CAP) if len(said) == STEP_CAP else (None, None)
+    return (Stop.STEP_CAP, STEP_CAP) if len(said) == STEP_CAP else (Stop.UNKNOWN, None)

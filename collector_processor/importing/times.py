@@ -1,9 +1,11 @@
-"""Times as records write them, in Unix nanoseconds."""
+"""Times and counts as records write them."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+
+from redfirst.evaluators.dialects.values import number
 
 _FRACTION = re.compile(r"\.(\d+)")
 _SECOND = 10**9
@@ -11,7 +13,7 @@ _LAST = 2**63 - 1
 
 
 def nanoseconds(value: object) -> int | None:
-    """The moment of an ISO 8601 text; without an offset it is taken as UTC. ``None`` when it is no such text."""
+    """The Unix nanoseconds of an ISO 8601 text; without an offset it is taken as UTC. ``None`` when it is no such text."""
     if not isinstance(value, str):
         return None
     fraction = _FRACTION.search(value)
@@ -32,6 +34,12 @@ def counted(value: object, unit: int) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) > 2**63:
         return None
     return _within(int(value * unit))
+
+
+def count(value: object) -> int | None:
+    """A count that an attribute can hold; ``None`` when it is no such number."""
+    found = number(value)
+    return found if found is not None and 0 <= found <= _LAST else None
 
 
 def _within(time_ns: int) -> int | None:

@@ -78,7 +78,7 @@ def _header(view: View, witnesses: Witnesses) -> list[Line]:
 
 
 def _when(run: Trajectory) -> str:
-    if not run.start_ns:
+    if not run.start_ns or any(gap.fact == "times" for gap in run.coverage.missing):
         return "not recorded"
     at = datetime.fromtimestamp(min(run.start_ns, 2**63) // 10**9, UTC)
     return f"{at:%Y-%m-%d %H:%M:%S} UTC, for {_span(max(0, run.end_ns - run.start_ns))}"
