@@ -56,6 +56,7 @@ def record(run: Trajectory, spans: Sequence[Span], *, source: Literal["incident"
     by_id = {span.span_id: span for span in spans}
     _request(made, run, by_id)
     _model(made, run, by_id)
+    _left_behind(made, run)
     effects = _effects(made, run)
     _tools(made, run, by_id, effects, source)
     return made
@@ -110,6 +111,24 @@ def _model(made: Recording, run: Trajectory, spans: Mapping[str, Span]) -> None:
         made.turns.append(turn)
     if not run.model_calls:
         made.notes.append("the run holds no model call")
+
+
+def _left_behind(made: Recording, run: Trajectory) -> None:
+    """What the scenario cannot say of the run, for its reviewer."""
+    clock = missing_fact(run, "times")
+    if clock is not None:
+        made.notes.append(f"{clock}: the scenario's clock starts at a time that means nothing")
+    first = {message.content for message in run.history or () if message.role == "user"}
+    later = {
+        message.content
+        for call in run.model_calls[1:]
+        for message in call.input_messages or ()
+        if message.role == "user" and message.content not in first
+    }
+    if later:
+        made.notes.append(
+            f"the user spoke again later ({len(later)} more message(s)); the request holds what began the run"
+        )
 
 
 def _own_json(span: Span | None, key: str) -> Json:

@@ -119,6 +119,18 @@ def test_every_key_of_the_configuration_is_documented() -> None:
             assert re.search(rf"\b{key}\b", alerts), f"{part.__name__}.{key}"
 
 
+def test_every_format_that_is_imported_is_documented() -> None:
+    """The page on importing has a row for each, and the fixtures say where they come from."""
+    from redfirst.collector_processor.importing.registry import FORMATS
+
+    page = (SOURCES / "docs" / "importing.md").read_text("utf-8")
+    origins = (SOURCES / "tests" / "fixtures" / "imports" / "README.md").read_text("utf-8")
+    for form in FORMATS:
+        assert f"| `{form.name}` |" in page, form.name
+    for path in (SOURCES / "tests" / "fixtures" / "imports").glob("*.json*"):
+        assert f"`{path.name}`" in origins, path.name
+
+
 def test_evaluators_import_no_opentelemetry_but_its_message_types() -> None:
     """Judging needs no SDK: only the protobuf messages of OTLP."""
     for name in tracked("evaluators"):

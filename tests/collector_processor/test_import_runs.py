@@ -98,6 +98,28 @@ def test_show_shows_no_made_up_time(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "when     not recorded" in capsys.readouterr().out
 
 
+def test_a_frozen_import_says_what_it_could_not_keep(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The draft's reviewer reads that its clock means nothing and that the user spoke again."""
+    turns = [*_turns(2, "still nothing?"), {"role": "assistant", "content": "No."}]
+    ask = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    again = [
+        {"role": "assistant", "content": None, "tool_calls": [ask]},
+        {"role": "tool", "tool_call_id": "c", "name": "look", "content": "{}"},
+    ]
+    record = {"task_id": 1, "reward": 0.0, "trial": 0, "traj": [*turns, *again, *again, *again]}
+    (tmp_path / "runs.json").write_text(json.dumps([record]))
+    ((run,), _) = imported("auto", tmp_path / "runs.json", out=tmp_path / "out")
+    capsys.readouterr()
+    code = main(
+        ["freeze", run.run_id, "--traces", str(tmp_path / "out"), "--out", str(tmp_path / "s"), "--json"]
+    )
+    notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
+
+    assert code == 0
+    assert "clock starts at a time that means nothing" in notes
+    assert "the user spoke again later (2 more message(s))" in notes
+
+
 # --- τ²-bench
 
 
