@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 from redfirst.collector_processor.importing.documents import SUFFIXES, documents
@@ -28,7 +27,7 @@ from redfirst.evaluators.span import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A record that was left out."""
+    """A record, or a whole file, that was left out."""
 
     where: str
     """File and place in it."""
@@ -53,19 +52,23 @@ class Account:
 
 
 def convert(paths: Sequence[str], out: Path, wanted: Format | None) -> Account:
-    """Every file under the paths into ``out``; a directory's files of other formats are skipped and counted.
+    """Every file under the paths into ``out``. A file that cannot be read is refused whole; a directory's files of
+    other formats are skipped and counted.
 
     Args:
         wanted: the format of all files; found out for each file when ``None``.
 
     Raises:
-        UnreadableInput: a file cannot be read, is no JSON, or one that was named is in no such format.
+        UnreadableInput: a path is not there.
         CannotWrite: the output folder cannot be written.
     """
     account = Account()
     names: set[str] = set()
     for path, named in files_below(paths, account.skipped, SUFFIXES, "JSON"):
-        _file(path, named, out, wanted, names, account)
+        try:
+            _file(path, named, out, wanted, names, account)
+        except UnreadableInput as problem:
+            account.refused.append(Refusal(where=str(path), reason=str(problem)))
     return account
 
 
@@ -86,7 +89,7 @@ def _file(
             account.skipped["JSON, but in no format that is known" if values else "not JSON"] += 1
             return
         kinds = f"a file in the format {wanted.name}" if wanted else _kinds()
-        raise UnreadableInput(f"{path}: expected {kinds}, found {what}.")
+        raise UnreadableInput(f"expected {kinds}, found {what}.")
     account.files += 1
     account.refused += refused
     mine: list[Document] = []
@@ -128,8 +131,3 @@ def _converted(path: Path, form: Format, records: Iterable[Record], account: Acc
         account.copies[content] += 1
         account.records[form.name] += 1
         yield spans
-
-
-def refusals(account: Account) -> Iterator[str]:
-    """One line for each record that was left out."""
-    return (f"{item.where}: {item.reason}" for item in chain(account.refused))

@@ -25,11 +25,9 @@ def documents(path: Path) -> Iterator[Document | BadRecord]:
     try:
         body = unzipped(path.read_bytes()).removeprefix(_BOM)
     except OSError as problem:
-        raise UnreadableInput(f"{path}: cannot be read: {problem.strerror}.") from problem
-    except UnreadableInput as problem:
-        raise UnreadableInput(f"{path}: {problem}") from problem
+        raise UnreadableInput(f"cannot be read: {problem.strerror}.") from problem
     if not body.strip():
-        raise UnreadableInput(f"{path}: the file is empty.")
+        raise UnreadableInput("the file is empty.")
     lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
     if len(lines) > 1 and any(not isinstance(_value(line, number), BadRecord) for number, line in lines[:2]):
         for number, line in lines:
@@ -38,7 +36,7 @@ def documents(path: Path) -> Iterator[Document | BadRecord]:
         return
     whole = _value(body, 0)
     if isinstance(whole, BadRecord):
-        raise UnreadableInput(f"{path}: {whole}")
+        raise UnreadableInput(str(whole))
     yield Document(where="", value=whole)
 
 

@@ -18,7 +18,7 @@ from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.messages import message_of
 from redfirst.evaluators.dialects.values import first_text, items_of, mapping, object_of, text
 from redfirst.evaluators.span import Span
-from redfirst.evaluators.trajectory import Stop
+from redfirst.evaluators.trajectory import Effect, Stop
 
 _STOPS: Mapping[str, Stop] = {
     "user_stop": Stop.COMPLETED,
@@ -80,6 +80,7 @@ class Tau2Bench:
             agent=text(context.get("agent")),
             session=text(value.get("id")),
             tools=[tool for item in items_of(context.get("tools")) if (tool := mapping(item)) is not None],
+            effects=dict(_effects(reward.get("action_checks"))),
             stop=_stop(reason, entries),
             stop_cap=count(context.get(_CAPS.get(reason, ""))),
             start_ns=nanoseconds(value.get("start_time")),
@@ -152,6 +153,15 @@ def _told(item: Mapping[str, object], model: str | None) -> dict[str, object]:
         "usage": {key: said for key, said in counts.items() if said is not None},
         "cost": float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
     }
+
+
+def _effects(checks: object) -> Iterator[tuple[str, Effect]]:
+    """Which of the tools of the expected actions read and which write; older records do not say."""
+    for check in checks if isinstance(checks, list) else []:
+        said = object_of(check) or {}
+        name = text((object_of(said.get("action")) or {}).get("name"))
+        if name and said.get("tool_type") in (Effect.READ.value, Effect.WRITE.value):
+            yield name, Effect(str(said["tool_type"]))
 
 
 def _stop(reason: str, entries: Sequence[Entry]) -> Stop:

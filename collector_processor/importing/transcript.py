@@ -11,7 +11,7 @@ from redfirst.collector_processor.importing.identity import child_id
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.values import container, mapping
 from redfirst.evaluators.span import Span, StatusCode
-from redfirst.evaluators.trajectory import Message, RequestedCall, Stop
+from redfirst.evaluators.trajectory import Effect, Message, RequestedCall, Stop
 from redfirst.instrumentation.conversation import usage_attributes
 
 _STEP_NS = 10**6
@@ -52,6 +52,8 @@ class Transcript:
     session: str | None = None
     tools: Sequence[Mapping[str, object]] = ()
     """Definitions of the tools offered."""
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    """What a call does to the world, by tool, where the record says it."""
     stop: Stop | None = None
     stop_cap: int | None = None
     step_cap: int | None = None
@@ -170,7 +172,12 @@ def _inner(run: Transcript) -> Iterator[tuple[int, str, dict[str, object], str |
             call = _asked(message, open_calls)
             name = (call.name if call else None) or message.name or ""
             error = (message.content or "error") if entry.failed else None
-            yield number, f"execute_tool {name}".strip(), _tool(call, message, schemas.get(name)), error
+            yield (
+                number,
+                f"execute_tool {name}".strip(),
+                _tool(call, message, schemas.get(name), run.effects.get(name)),
+                error,
+            )
 
 
 def _asked(answer: Message, open_calls: list[RequestedCall]) -> RequestedCall | None:
@@ -200,7 +207,10 @@ def _model(entry: Entry, told: Sequence[Message], tools: Sequence[Mapping[str, o
 
 
 def _tool(
-    call: RequestedCall | None, answer: Message, schema: Mapping[str, object] | None
+    call: RequestedCall | None,
+    answer: Message,
+    schema: Mapping[str, object] | None,
+    effect: Effect | None,
 ) -> dict[str, object]:
     name = (call.name if call else None) or answer.name
     known = call is not None and call.arguments is not None
@@ -212,6 +222,7 @@ def _tool(
         semconv.TOOL_CALL_ID: answer.tool_call_id,
         semconv.TOOL_CALL_ARGUMENTS: _json(call.arguments) if call is not None and known else None,
         semconv.TOOL_CALL_RESULT: None if answer.content is None else _json(container(answer.content)),
+        semconv.TOOL_EFFECT: None if effect is None else effect.value,
         semconv.OI_TOOL_PARAMETERS: None if schema is None else _json(schema),
     }
     return {key: value for key, value in found.items() if value is not None}

@@ -85,6 +85,20 @@ def test_a_bad_line_among_good_ones_is_left_out(tmp_path: Path, capsys: pytest.C
     assert [item["reason"].partition(":")[0] for item in told["refused"]] == ["line 1", "line 5", "line 3"]
 
 
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """It is named, and the exit code says that something was left out."""
+    (tmp_path / "half.json").write_text('{"traj": [')
+    (tmp_path / "runs.json").write_text(json.dumps(TAU))
+    code = main(["import", "auto", str(tmp_path), "--out", str(tmp_path / "out")])
+    out, err = capsys.readouterr()
+
+    assert code == 1
+    assert f"refused: {tmp_path / 'half.json'}: line 1: not JSON" in err
+    assert "imported 3 record(s) (3 tau-bench) of 1 file(s)" in out
+
+
 def test_a_folder_may_hold_other_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Beside the records, other files of a folder are skipped and counted."""
     (tmp_path / "in").mkdir()

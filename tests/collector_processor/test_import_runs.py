@@ -10,7 +10,7 @@ import pytest
 from redfirst.collector_processor.cli import main
 from redfirst.evaluators import semconv
 from redfirst.evaluators.check import default_checks, judge
-from redfirst.evaluators.trajectory import MISSING, CallStatus, Source, Stop, Termination, Tokens
+from redfirst.evaluators.trajectory import MISSING, CallStatus, Effect, Source, Stop, Termination, Tokens
 
 from .importing import FIXTURES, fact, imported
 
@@ -173,6 +173,18 @@ def test_a_call_that_the_harness_cut_off_did_not_run(tmp_path: Path):
     run = next(run for run in runs if run.session_id == "sim-2")
 
     assert [call.status for call in run.tool_calls] == [CallStatus.NOT_EXECUTED]
+
+
+def test_an_effect_is_what_the_record_says_of_the_tool(tmp_path: Path):
+    """Newer records say of expected actions whether their tools read or write; of others nothing is known."""
+    run = json.loads((FIXTURES / "tau2_bench.json").read_text())["simulations"][0]
+    action = {"action_id": "1", "requestor": "assistant", "name": "get_line", "arguments": {}}
+    for kind, effect in (("read", Effect.READ), ("write", Effect.WRITE), ("think", None), (None, None)):
+        run["reward_info"]["action_checks"] = [{"action": action, "action_match": True, "tool_type": kind}]
+        (tmp_path / "run.json").write_text(json.dumps(run))
+        ((found,), _) = imported("auto", tmp_path / "run.json", out=tmp_path / str(kind))
+
+        assert {call.effect for call in found.tool_calls} == {effect}
 
 
 def test_a_user_that_was_transferred_was_handed_over(tmp_path: Path):
