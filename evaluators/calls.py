@@ -126,7 +126,7 @@ def _executed(tree: Tree, item: Asked, node: Node, answers: Answers) -> _Draft:
     arguments = facts.arguments
     if arguments is None and asked.arguments is not None:
         arguments, inferred = asked.arguments, "arguments: taken from the model's request"
-    status, error, result, how = _ended(node, lambda: _shown(answers.of(item.turn, asked.call_id)))
+    status, error, result, how = _ended(node, lambda: answers.of(item.turn, asked.call_id))
     if asked.arguments is None and asked.raw_arguments and facts.failed:
         status, how = CallStatus.NOT_EXECUTED, ""
         error = error or _NOT_JSON
@@ -186,12 +186,8 @@ def _call(
     )
 
 
-def _shown(answer: Message | None) -> object:
-    return outcome_of(None if answer is None else answer.content).result
-
-
 def _ended(
-    node: Node, shown: Callable[[], object] = lambda: MISSING
+    node: Node, shown: Callable[[], Message | None] = lambda: None
 ) -> tuple[CallStatus, str | None, object, str]:
     """Status, error and result of an execution, and what of it was inferred. ``shown`` gives the
     answer that the model was shown, where a later turn shows it."""
@@ -203,10 +199,11 @@ def _ended(
         return CallStatus.INFRA_ERROR if infra else CallStatus.TOOL_ERROR, facts.error, facts.result, ""
     if not node.span.end_ns:
         return CallStatus.UNKNOWN, None, facts.result, ""
-    result, how = facts.result, ""
-    if result is MISSING and (said := shown()) is not MISSING:
-        result, how = said, "result: taken from the answer the model was shown"
-    wrong = error_in_result(result)
+    result, how, answer = facts.result, "", None
+    if result is MISSING and (answer := shown()) is not None:
+        result = outcome_of(answer.content).result
+        how = "" if result is MISSING else "result: taken from the answer the model was shown"
+    wrong = _wrong(result, answer)
     if wrong is not None:
         return CallStatus.TOOL_ERROR, wrong, result, "status: inferred from the text of the result"
     return CallStatus.OK, None, result, how
@@ -218,18 +215,14 @@ def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool, whol
     answer = answers.of(item.turn, asked.call_id)
     content = answer.content if answer is not None else None
     said = outcome_of(content).result
-    wrong = None if said is MISSING else error_in_result(said)
-    marked = answer is not None and answer.failed
-    if marked:
-        wrong = wrong or content or "error"
+    wrong = _wrong(said, answer)
     status, error, how = CallStatus.UNKNOWN, None, ""
     result: object = MISSING
     if asked.arguments is None and asked.raw_arguments:
         status, error = CallStatus.NOT_EXECUTED, content or _NOT_JSON
     elif said is not MISSING and not (wrong is not None and writes):
         status, error, result = (CallStatus.OK if wrong is None else CallStatus.TOOL_ERROR), wrong, said
-        where = "read" if marked else "inferred"
-        how = f"status: {where} from the answer in a later message"
+        how = "status: inferred from the answer in a later message"
     elif answer is None and whole and (writes or _framework(tree, item.model)):
         status = CallStatus.NOT_EXECUTED
     elif wrong is not None:
@@ -248,6 +241,14 @@ def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool, whol
         call_id=asked.call_id,
     )
     return _Draft((item.turn, item.order, item.model.span.end_ns, item.model.span.span_id), call, how)
+
+
+def _wrong(result: object, answer: Message | None) -> str | None:
+    """The error that a result tells, or that the answer the model was shown says it is."""
+    if result is MISSING:
+        return None
+    said = error_in_result(result)
+    return str(result) if said is None and answer is not None and answer.failed else said
 
 
 def _framework(tree: Tree, model: Node) -> bool:

@@ -114,7 +114,7 @@ class Message:
     tool_call_id: str | None = None
     name: str | None = None
     failed: bool = False
-    """Whether a tool's answer is marked as that of a call that failed."""
+    """The answer of a tool that says of itself that it is an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,11 +144,6 @@ def _with_parts(role: str, item: Mapping[str, object]) -> Iterable[Message]:
     )
 
 
-def _failed(answer: Mapping[str, object]) -> bool:
-    """Whether a tool's answer is marked as an error, as Anthropic and LangChain do."""
-    return answer.get("is_error") is True or answer.get("status") == "error"
-
-
 def _take(part: object, said: list[str], calls: list[RequestedCall], answers: list[Message]) -> None:
     """Sort one content part into texts, requested calls and tool answers."""
     if isinstance(part, str):
@@ -181,11 +176,10 @@ def _take_part(
         )
     elif kind in _ANSWER_PARTS or isinstance(part.get("function_response"), Mapping):
         body = object_of(part.get("function_response")) or part
-        answer = _as_text(first(body, "response", "result", "output", "content"))
         answers.append(
             Message(
                 role="tool",
-                content=answer,
+                content=_as_text(first(body, "response", "result", "output", "content")),
                 tool_call_id=_id(part, body),
                 name=text(body.get("name")),
                 failed=_failed(part),
@@ -195,6 +189,12 @@ def _take_part(
         inner = first_text(part.get("text"), part.get("content"), part.get("refusal"))
         if inner is not None:
             _take(inner, said, calls, answers)
+
+
+def _failed(item: Mapping[str, object]) -> bool:
+    """Whether the answer of a tool says of itself that it is an error."""
+    marks = (item.get("is_error"), item.get("isError"), item.get("error") if "origin" in item else None)
+    return True in marks or item.get("status") == "error"
 
 
 def _id(part: Mapping[str, object], body: Mapping[str, object]) -> str | None:
