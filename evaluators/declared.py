@@ -13,7 +13,16 @@ from redfirst.evaluators import recall, state
 from redfirst.evaluators.check import Check, Evaluate, revision_of, severity_named
 from redfirst.evaluators.conditions import Condition, parse_condition, parse_where
 from redfirst.evaluators.errors import ConfigurationError
+from redfirst.evaluators.file_shapes import Declaration, RecallShape
 from redfirst.evaluators.paths import call_path
+from redfirst.evaluators.reference import checks, facts, learned
+from redfirst.evaluators.reference.learned_shapes import LearnedCheckShape
+from redfirst.evaluators.reference.shapes import (
+    MatchShape,
+    RatioShape,
+    RecallFactsShape,
+    ReferenceShape,
+)
 from redfirst.evaluators.rule_kinds import forbid, max_calls, require_before
 from redfirst.evaluators.rule_kinds.calls import EVERY_STATUS, RAN, SUCCEEDED, CallPattern
 from redfirst.evaluators.rule_kinds.keys import Same
@@ -22,10 +31,8 @@ from redfirst.evaluators.rule_kinds.wording import EXPECTED, expected
 from redfirst.evaluators.rule_shapes import (
     AllowedShape,
     CallShape,
-    Declaration,
     ForbidShape,
     MaxCallsShape,
-    RecallShape,
     RequireBeforeShape,
     RequiredShape,
     RuleShape,
@@ -39,13 +46,23 @@ from redfirst.evaluators.strict_yaml import nearest
 from redfirst.evaluators.trajectory import CallStatus
 from redfirst.evaluators.verdict import CheckClass, Severity
 
-_OURS = ("empty_when", "one_of", "no_new_value", "no_star")
+_OURS = ("empty_when", "one_of", "no_new_value", "no_star", "reference")
 """Faults that a shape tells in its own words."""
 _NOT_MEANT: Mapping[str, Any] = {"id": True, "severity": True, "scopes": {"__all__": {"severity"}}}
 """What a check is called and how much it matters is no part of its meaning."""
+_EITHER = ("required_calls", "reference")
 
 DeclaredShape = (
-    RequireBeforeShape | ForbidShape | MaxCallsShape | RecallShape | StateRequiredShape | StateCollateralShape
+    RequireBeforeShape
+    | ForbidShape
+    | MaxCallsShape
+    | RecallShape
+    | StateRequiredShape
+    | StateCollateralShape
+    | MatchShape
+    | RatioShape
+    | RecallFactsShape
+    | LearnedCheckShape
 )
 
 
@@ -73,11 +90,17 @@ def declared_check(spec: Mapping[str, object]) -> Check:
         id=shape.id,
         check_class=check_class,
         severity=severity,
-        revision=revision_of(shape.kind, shape.model_dump(by_alias=True, exclude=_NOT_MEANT), version),
+        revision=revision_of(shape.kind, _meant(shape), version),
         evaluate=evaluate,
         severity_in=severity_in,
         spec=copy.deepcopy(dict(spec)),
     )
+
+
+def _meant(shape: DeclaredShape) -> dict[str, object]:
+    """What the revision stands for; what a recall was not given it does not mean."""
+    parameters: dict[str, object] = shape.model_dump(by_alias=True, exclude=_NOT_MEANT)
+    return {key: value for key, value in parameters.items() if value is not None or key not in _EITHER}
 
 
 def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
@@ -148,17 +171,32 @@ def _built(shape: DeclaredShape) -> tuple[Evaluate, CheckClass, int]:
             )
             return limited, CheckClass.TRAJECTORY, max_calls.VERSION
         case RecallShape():
-            required = tuple(_calls(one, SUCCEEDED) for one in shape.required_calls)
+            if shape.reference is not None:
+                return _beside(shape.kind, shape.reference, shape.when)
+            required = tuple(_calls(one, SUCCEEDED) for one in shape.required_calls or ())
             return recall.Recall(required=required, when=_when(shape.when)), CheckClass.GOAL, recall.VERSION
+        case MatchShape() | RatioShape():
+            return _beside(shape.kind, shape.reference, shape.when)
         case StateRequiredShape():
             reached = state.StateRequired(
                 required=tuple(_required(one) for one in shape.required), when=_when(shape.when)
             )
             return reached, CheckClass.GOAL, state.VERSION
+        case RecallFactsShape():
+            asked = facts.Facts(tuple(one.built() for one in shape.facts), _when(shape.when))
+            return asked, CheckClass.GOAL, facts.VERSION
+        case LearnedCheckShape():
+            habit = learned.LearnedRecall if shape.kind == "learned.recall" else learned.LearnedToolSelection
+            return habit(shape.learned.built()), CheckClass.TRAJECTORY, learned.VERSION
     spared = state.StateCollateral(
         scopes=tuple(_scope(one, severity_named(one.severity or shape.severity)) for one in shape.scopes)
     )
     return spared, CheckClass.PROTECTION, state.VERSION
+
+
+def _beside(kind: str, reference: ReferenceShape, when: WhenShape | None) -> tuple[Evaluate, CheckClass, int]:
+    question = checks.AgainstReference(reference.built(), _when(when), checks.QUESTIONS[kind])
+    return question, CheckClass.GOAL if kind == "recall" else CheckClass.TRAJECTORY, checks.VERSION
 
 
 def _limited(shape: CallShape, rule: RuleShape) -> CallPattern:

@@ -1,4 +1,4 @@
-"""The shape of a rules file and of a check's declaration. What these accept, ``declared`` can build."""
+"""The shape of rules, and of what tasks say of runs and of state. What these accept, ``declared`` can build."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def _checked_pattern(data: object) -> object:
     return data
 
 
-def _listed(data: object) -> object:
+def listed(data: object) -> object:
     return [data] if isinstance(data, str) else data
 
 
-def _as_pattern(data: object) -> object:
+def as_pattern(data: object) -> object:
     return {"tool": data} if isinstance(data, str | list) else data
 
 
@@ -96,12 +96,12 @@ Pair = Annotated[list[CallPath], Field(min_length=2, max_length=2), BeforeValida
 class CallShape(Shape):
     """Calls to a tool, or to any of several."""
 
-    tool: Annotated[list[Name], Field(min_length=1), BeforeValidator(_listed)]
+    tool: Annotated[list[Name], Field(min_length=1), BeforeValidator(listed)]
     where: Wheres = {}
-    status: Annotated[list[StatusName], Field(min_length=1), BeforeValidator(_listed)] | None = None
+    status: Annotated[list[StatusName], Field(min_length=1), BeforeValidator(listed)] | None = None
 
 
-Calls = Annotated[CallShape, BeforeValidator(_as_pattern)]
+Calls = Annotated[CallShape, BeforeValidator(as_pattern)]
 
 
 class RuleShape(Shape):
@@ -214,26 +214,6 @@ class StateShape(Shape):
     collateral: Literal["fail", "ignore"] | None = None
 
 
-class TaskShape(Shape):
-    """What is asked of the runs that ``when`` picks."""
-
-    id: Id
-    when: WhenShape
-    severity: SeverityName = "flag"
-    required_calls: Annotated[list[Calls], Field(min_length=1)] | None = None
-    state: StateShape | None = None
-
-
-class RecallShape(Shape):
-    """``kind: recall``, as a declaration carries it."""
-
-    kind: Literal["recall"]
-    id: Id
-    severity: SeverityName = "flag"
-    when: WhenShape | None = None
-    required_calls: Annotated[list[Calls], Field(min_length=1)]
-
-
 class StateRequiredShape(Shape):
     """``kind: state.required``, as a declaration carries it."""
 
@@ -258,23 +238,3 @@ class StateCollateralShape(Shape):
     id: Id
     severity: SeverityName = "flag"
     scopes: Annotated[list[ScopeShape], Field(min_length=1)]
-
-
-Declaration = Annotated[
-    RequireBeforeShape
-    | ForbidShape
-    | MaxCallsShape
-    | RecallShape
-    | StateRequiredShape
-    | StateCollateralShape,
-    Field(discriminator="kind"),
-]
-
-
-class RulesFile(Shape):
-    """A whole rules file."""
-
-    schema_name: Annotated[Literal["redfirst.rules/1"], Field(alias="schema")]
-    rules: list[Rule] = []
-    tasks: list[TaskShape] = []
-    state: TopStateShape | None = None

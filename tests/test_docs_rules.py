@@ -21,8 +21,8 @@ from redfirst.evaluators import (
     passed,
 )
 from redfirst.evaluators.check import Check, check_from_spec, default_checks, judge
+from redfirst.evaluators.file_shapes import RulesFile
 from redfirst.evaluators.patterns import LARGEST_BOUND, LONGEST_PATTERN, LONGEST_SUBJECTS, compile_pattern
-from redfirst.evaluators.rule_shapes import RulesFile
 from redfirst.evaluators.rules import load_rules
 from redfirst.evaluators.strict_yaml import DEEPEST, LONGEST_TEXT, MOST_NODES, load
 from redfirst.evaluators.testing import ROOT, a_run, call

@@ -39,6 +39,27 @@ EXPECTED: Mapping[str, str] = {
     "allowed": "a list of patterns, as in allowed: [{path: orders.*.status, mentioned: true}]",
     "collateral": "fail or ignore, as in collateral: fail",
     "path": "keys joined by dots, as in path: orders.A-1.status",
+    "reference": "a mapping, as in reference: {steps: [get_order, cancel_order]}",
+    "match": "strict, unordered, subset or superset, as in match: superset",
+    "steps": "a list of at least one step, as in steps: [get_order, {tool: cancel_order, args: {order_id: A-1}}]",
+    "any_of": "a list of lists of steps, as in any_of: [[get_order], [search_orders, get_order]]",
+    "unordered": "a list of at least one step, as in unordered: [get_order, get_customer]",
+    "args": "matchers by argument, as in args: {order_id: A-1}",
+    "only": "true or false, as in only: true",
+    "optional": "true or false, as in optional: true",
+    "facts": "a list of facts, as in"
+    " facts: [{id: status, from_any: [{tool: get_order, path: result.status, equals: shipped}]}]",
+    "from_any": "a list of at least one way to learn the fact, as in"
+    " from_any: [{tool: get_order, path: result.status, equals: shipped}]",
+    "learned": "a mapping, as in learned: {signatures: [{signature: cancel, runs: 40, tools: {get_order: [40]}}]}",
+    "by": "request or first_tools, as in by: request",
+    "share": "a number above 0, at most 1, as in share: 0.95",
+    "runs_at_least": "a whole number, 1 or more, as in runs_at_least: 20",
+    "signatures": "a list of at least one signature, as in"
+    " signatures: [{signature: cancel, runs: 40, tools: {get_order: [40]}}]",
+    "signature": "a text, as in signature: cancel my order",
+    "runs": "a whole number, 1 or more, as in runs: 40",
+    "tools": "lists of counts by tool, as in tools: {get_order: [40, 3]}",
     "mentioned": "true or false, as in mentioned: true",
 }
 _LONGEST = 80
