@@ -157,7 +157,7 @@ def efficiency(table: Table) -> Verdict:
         return without_absence(passed(told, of=of), lack)
     sure, perhaps = (_allowed(table, sure=certainty) for certainty in (True, False))
     if made > perhaps:
-        calls = surplus(table)[perhaps - made :]
+        calls = surplus(table)
         findings = [
             Finding(subject=call.name, because=f"{describe(call)} was not needed", evidence=(at(call),))
             for call in calls
