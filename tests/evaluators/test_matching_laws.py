@@ -125,13 +125,8 @@ def asked(kind: str, run: Trajectory, reference: object) -> Verdict:
 
 
 def shown(verdict: Verdict) -> tuple[object, ...]:
-    """What a verdict says, without how it says it."""
-    return (
-        verdict.outcome,
-        verdict.numerator,
-        verdict.denominator,
-        sorted(f.subject for f in verdict.findings),
-    )
+    """What a verdict says, without which of two calls that both will do is the one too many."""
+    return verdict.outcome, verdict.numerator, verdict.denominator, len(verdict.findings)
 
 
 @given(st.lists(calls, max_size=6), references, st.sampled_from(sorted(QUESTIONS)))
