@@ -73,8 +73,8 @@ def _is_certain(table: Table) -> bool:
 
 
 def _closeness(table: Table) -> tuple[object, ...]:
-    steps, _ = table.matched(table.made, sure=True)
-    perhaps, _ = table.matched(table.made, sure=False)
+    steps, _ = table.matched(sure=True)
+    perhaps, _ = table.matched(sure=False)
     required = len(table.accepted.required)
     rank = {True: 2, None: 1, False: 0}
     whole = True if steps == required else None if perhaps == required else False
@@ -90,6 +90,9 @@ def tool_recall(table: Table) -> Verdict:
     steps = [table.accepted.steps[place] for place in table.accepted.required]
     if not steps:
         return without_absence(not_applicable("the reference requires no call"), lacks_calls(table.run))
+    if table.matched(sure=True)[0] == len(steps):
+        every = passed(f"each of the {len(steps)} required call(s) was made", of=(len(steps), len(steps)))
+        return without_absence(every, lacks_calls(table.run))
     patterns = tuple(CallPattern(step.tools, SUCCEEDED) for step in steps)
     return recall.Recall(required=patterns, when=When())(table.run)
 
@@ -97,8 +100,8 @@ def tool_recall(table: Table) -> Verdict:
 def precision(table: Table) -> Verdict:
     """Calls matched to a step, required or optional, ÷ calls made."""
     tally = Tally(lack=lacks_calls(table.run))
-    _, tally.good = table.matched(table.made, sure=True)
-    _, perhaps = table.matched(table.made, sure=False)
+    _, tally.good = table.matched(sure=True)
+    _, perhaps = table.matched(sure=False)
     tally.violations = [unmatched(call) for call in surplus(table)] if perhaps < len(table.calls) else []
     tally.unknown = [_open("matches a step")] * (perhaps - tally.good)
     return tally.verdict(
@@ -171,7 +174,7 @@ def efficiency(table: Table) -> Verdict:
 
 def _allowed(table: Table, *, sure: bool) -> int:
     """How many calls a run may make: one for each required step and for each optional step that was made."""
-    steps, calls = table.matched(table.made, sure=sure)
+    steps, calls = table.matched(sure=sure)
     return len(table.accepted.required) + calls - steps
 
 

@@ -19,21 +19,22 @@ Weights = Sequence[Mapping[int, int]]
 Came = Callable[[int, int], bool]
 
 
-def along_chains(weights: Weights, calls: int) -> int:
-    """The weight of the heaviest matching that takes both steps and calls in their order."""
-    steps, first = list(weights), 0
-    heaviest = max((weight for row in weights for weight in row.values()), default=0)
-    done = 0
-    # A pair at the front of both lists is in some best matching, where no pair weighs more.
-    while first < min(len(steps), calls) and steps[first].get(first, 0) == heaviest > 0:
-        done += heaviest
+def along_chains(weight: Callable[[int, int], int], steps: int, calls: int, *, most: int) -> int:
+    """The weight of the heaviest matching that takes both steps and calls in their order.
+
+    ``weight`` is that of a pair, 0 where a call does not fit a step, and ``most``, above 0, at most.
+    """
+    first = done = 0
+    # A pair at the front of both lists is in some best matching if no pair weighs more.
+    while first < min(steps, calls) and weight(first, first) == most:
+        done += most
         first += 1
     best = [0] * (calls - first + 1)
-    for row in steps[first:]:
+    for step in range(first, steps):
         above = best
         best = [0] * len(above)
         for place in range(1, len(above)):
-            pair = above[place - 1] + row.get(first + place - 1, 0)
+            pair = above[place - 1] + weight(step, first + place - 1)
             best[place] = max(above[place], best[place - 1], pair)
     return done + best[-1]
 

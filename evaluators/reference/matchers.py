@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from redfirst.evaluators.canonical import INTENT, number_of
@@ -13,7 +13,6 @@ from redfirst.evaluators.paths import ABSENT, look_up, parse_path
 from redfirst.evaluators.rule_kinds.keys import show
 from redfirst.evaluators.trajectory import MISSING, ToolCall
 
-_PLAIN = (str, int)
 _APPROX = "approx"
 _EXAMPLE = "{approx: {to: 100, abs: 0.5}}"
 
@@ -57,13 +56,26 @@ class Matcher:
         near = self.approx is None or self.approx.holds(value)
         return all_of((near, *(_holds(test, value) for test in self.condition.tests)))
 
+    @property
+    def plain(self) -> object:
+        """The one value wanted, where Python's equality within its type is enough to accept; else ``MISSING``."""
+        match self.condition.tests:
+            case (Test("eq", wanted),) if self.approx is None and (type(wanted) is int or _is_text(wanted)):
+                return wanted
+        return MISSING
+
     def __str__(self) -> str:
         return " and ".join(str(part) for part in (self.approx, *self.condition.tests) if part is not None)
 
 
+def _is_text(value: object) -> bool:
+    """Whether nothing but text is in it, so that Python's equality is ours."""
+    if isinstance(value, list):
+        return all(map(_is_text, value))
+    return isinstance(value, str)
+
+
 def _holds(test: Test, value: object) -> Truth:
-    if test.operator == "eq" and type(value) is type(test.wanted) in _PLAIN and value == test.wanted:
-        return True
     truth = test.holds(value)
     return False if truth is None and not (test.operator == "matches" and isinstance(value, str)) else truth
 
@@ -98,14 +110,30 @@ class Arguments:
 
     matchers: tuple[tuple[str, Matcher], ...] = ()
     only: bool = False
+    plain: dict[str, object] | None = field(init=False, compare=False)
+    """The values wanted, where each is wanted as it is: looked at first, because it is quick."""
+
+    def __post_init__(self) -> None:
+        wanted = {parse_path(path): matcher.plain for path, matcher in self.matchers}
+        simple = all(len(path) == 1 and value is not MISSING for path, value in wanted.items())
+        plain = {path[0]: value for path, value in wanted.items()} if simple else None
+        object.__setattr__(self, "plain", plain)
 
     def fit(self, call: ToolCall) -> Truth:
         """Whether a call has them; unknown where its arguments were not recorded."""
         if not self.matchers and not self.only:
             return True
-        if call.arguments is None:
+        given = call.arguments
+        if given is None:
             return None
-        return all_of(truth for _, truth, _ in self._told(call.arguments))
+        if self.plain is not None and (not self.only or len(given) == len(self.plain)):
+            for name, wanted in self.plain.items():
+                value = given.get(name)
+                if type(value) is not type(wanted) or value != wanted:
+                    break
+            else:
+                return True
+        return all_of(truth for _, truth, _ in self._told(given))
 
     def faults(self, call: ToolCall) -> list[tuple[str, str]]:
         """The path of each argument that does not fit, and what is wrong with it."""

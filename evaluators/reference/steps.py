@@ -37,11 +37,21 @@ class Acceptable:
     tools: frozenset[str] = field(init=False)
     required: tuple[int, ...] = field(init=False)
     """The places of the steps that are not optional."""
+    chained: tuple[bool, ...] = field(init=False)
+    """Whether ``demanded``, and ``listed``, is the order of the list, of every two steps."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tools", frozenset(tool for step in self.steps for tool in step.tools))
         places = tuple(place for place, step in enumerate(self.steps) if not step.optional)
         object.__setattr__(self, "required", places)
+        pairs = len(self.steps) * (len(self.steps) - 1) // 2
+        orders = (self.demanded, self.listed)
+        chained = tuple(len(order) == pairs and all(one < other for one, other in order) for order in orders)
+        object.__setattr__(self, "chained", chained)
+
+    def is_chain(self, mode: Mode) -> bool:
+        """Whether the order that counts in a mode is that of the list, of every two steps."""
+        return self.chained[mode == "strict"]
 
     def order(self, mode: Mode) -> Edges:
         """The order that counts in a mode."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from redfirst.evaluators.assignment import assign, heaviest
 from redfirst.evaluators.kleene import Truth
@@ -36,7 +36,11 @@ class Table:
         by_name: dict[str, list[int]] = {}
         for place, attempts in enumerate(self.calls):
             by_name.setdefault(attempts[-1].name, []).append(place)
-        nameless = [place for place, attempts in enumerate(self.calls) if self.is_nameless(attempts)]
+        nameless = (
+            [place for place, attempts in enumerate(self.calls) if self.is_nameless(attempts)]
+            if self.unnamed
+            else []
+        )
         rows: list[Truths] = []
         for step in self.accepted.steps:
             row: Truths = {}
@@ -56,10 +60,15 @@ class Table:
     def right(self) -> list[Truths]:
         """For each step those of ``made`` whose arguments are valid too."""
         rows: list[Truths] = []
-        for step, row in zip(self.accepted.steps, self.made, strict=True):
-            fits = {place: step.arguments.fit(self.calls[place][-1]) for place in row}
-            rows.append({place: row[place] and fits[place] for place in row if fits[place] is not False})
+        for step, row in enumerate(self.made):
+            fits = {place: self.fits(step, place) for place in row}
+            rows.append({place: truth for place, truth in fits.items() if truth is not False})
         return rows
+
+    def fits(self, step: int, place: int) -> Truth:
+        """Whether a call of ``made`` has valid arguments too."""
+        truth = self.accepted.steps[step].arguments.fit(self.calls[place][-1])
+        return truth and self.made[step][place]
 
     @functools.cached_property
     def unnamed(self) -> frozenset[str]:
@@ -68,31 +77,61 @@ class Table:
 
     def is_nameless(self, attempts: Attempts) -> bool:
         """Whether the name of the call was not recorded, so that it may be one of any tool."""
-        return bool(self.unnamed) and any(f"tool_calls[{one.index}].name" in self.unnamed for one in attempts)
+        return any(f"tool_calls[{one.index}].name" in self.unnamed for one in attempts)
 
     @property
     def certain(self) -> bool:
         """Whether every pair is known to fit or not to fit."""
         return all(truth is not None for row in self.right for truth in row.values())
 
-    def best(self, rows: Sequence[Truths], *, sure: bool) -> dict[int, int]:
+    def best(self, *, sure: bool, arguments: bool = False) -> dict[int, int]:
         """Step to call, whatever the order: as many required steps as possible, and as many calls.
 
-        One matching does both: required steps are served first, and who is served stays served.
+        One matching does both: required steps are served first, and who is served stays served. ``sure``: by
+        the pairs that certainly fit; ``arguments``: by those whose arguments are valid too.
         """
-        required = self.accepted.required
-        served = [*required, *(place for place in range(len(rows)) if place not in required)]
-        found = assign([[call for call, truth in rows[step].items() if truth or not sure] for step in served])
-        return {served[task]: call for task, call in found.items()}
+        served = self._first_come(sure=sure, arguments=arguments)
+        if served is not None:
+            return served
+        rows = self.right if arguments else self.made
+        order = self._required_first
+        found = assign([[call for call, truth in rows[step].items() if truth or not sure] for step in order])
+        return {order[task]: call for task, call in found.items()}
 
-    def matched(self, rows: Sequence[Truths], *, sure: bool) -> tuple[int, int]:
+    @functools.cached_property
+    def _required_first(self) -> tuple[int, ...]:
+        required = self.accepted.required
+        return (*required, *(step for step in range(len(self.accepted.steps)) if step not in required))
+
+    def _first_come(self, *, sure: bool, arguments: bool) -> dict[int, int] | None:
+        """Each step with the first call that fits and is free, where that is already the best.
+
+        It is for runs that did what they should, and spares them looking at every pair.
+        """
+        found: dict[int, int] = {}
+        taken: set[int] = set()
+        for step in self._required_first:
+            for place, truth in self.made[step].items():
+                if place in taken:
+                    continue
+                truth = self.fits(step, place) if arguments else truth
+                if truth or (truth is None and not sure):
+                    found[step] = place
+                    taken.add(place)
+                    break
+            else:
+                if not self.accepted.steps[step].optional:
+                    return None
+        return found if len(taken) in (len(self.calls), len(self.accepted.steps)) else None
+
+    def matched(self, *, sure: bool, arguments: bool = False) -> tuple[int, int]:
         """The most required steps, and the most calls, that a matching covers, whatever the order."""
-        found = self.best(rows, sure=sure)
+        found = self.best(sure=sure, arguments=arguments)
         return sum(step in found for step in self.accepted.required), len(found)
 
     def closeness(self) -> Fraction:
         """F1 of the tools: (required steps matched + calls matched) ÷ (required steps + calls made)."""
-        steps, calls = self.matched(self.made, sure=False)
+        steps, calls = self.matched(sure=False)
         total = len(self.accepted.required) + len(self.calls)
         return Fraction(steps + calls, total) if total else Fraction(0)
 
@@ -102,16 +141,29 @@ class Table:
         ``None`` when the search for the best order was given up.
         """
         order = self.accepted.order(mode)
-        weights = self._weights(mode, sure=sure)
-        if order and self._is_chain() and _is_total(order, len(weights)):
-            return along_chains(weights, len(self.calls))
-        found = {step: call for step, call in self.best(self.right, sure=sure).items() if weights[step]}
+        worth = [
+            (mode != "subset" and not step.optional) + (mode != "superset") for step in self.accepted.steps
+        ]
+
+        def weight(step: int, call: int) -> int:
+            if not worth[step] or call not in self.made[step]:
+                return 0
+            truth = self.fits(step, call)
+            return worth[step] if truth or (truth is None and not sure) else 0
+
+        if order and self.accepted.is_chain(mode) and self._is_chain():
+            return along_chains(weight, len(worth), len(self.calls), most=max(worth))
+        found = {step: call for step, call in self.best(sure=sure, arguments=True).items() if worth[step]}
         if all(
             self.came(found[one], found[other], sure=sure)
             for one, other in order
             if one in found and other in found
         ):
-            return sum(weights[step][call] for step, call in found.items())
+            return sum(worth[step] for step in found)
+        weights = [
+            {call: heavy for call in row if (heavy := weight(step, call))}
+            for step, row in enumerate(self.made)
+        ]
         return in_part(weights, order, lambda one, other: self.came(one, other, sure=sure))
 
     def full(self, mode: Mode) -> int:
@@ -136,28 +188,18 @@ class Table:
         ]
         return heaviest(weights)
 
-    def _weights(self, mode: Mode, *, sure: bool) -> list[dict[int, int]]:
-        weights = []
-        for step, row in zip(self.accepted.steps, self.right, strict=True):
-            weight = (mode != "subset" and not step.optional) + (mode != "superset")
-            weights.append({place: weight for place, truth in row.items() if weight and (truth or not sure)})
-        return weights
-
     def _is_chain(self) -> bool:
         """Whether each call came before the next, by times alone or by turns alone, so that all are in order."""
         attempts = [one for call in self.calls for one in call]
-        turns = [turn for call in self.calls for turn in {one.turn for one in call} if turn is not None]
+        turns = [one.turn for one in attempts if one.turn is not None]
         if len(set(turns)) < len(turns):
             return False
-        timed = all(one.start_ns and one.end_ns for one in attempts)
-        turned = all(one.turn is not None and not one.start_ns and not one.end_ns for one in attempts)
-        return (timed or turned) and all(
-            self.came(place, place + 1, sure=True) for place in range(len(self.calls) - 1)
-        )
-
-
-def _is_total(order: frozenset[tuple[int, int]], steps: int) -> bool:
-    return len(order) == steps * (steps - 1) // 2 and all(one < other for one, other in order)
+        if all(one.start_ns and one.end_ns for one in attempts):
+            return all(
+                earlier[-1].end_ns <= later[0].start_ns > earlier[-1].start_ns
+                for earlier, later in pairwise(self.calls)
+            )
+        return len(turns) == len(attempts) and not any(one.start_ns or one.end_ns for one in attempts)
 
 
 def tables(run: Trajectory, reference: Reference) -> list[Table]:

@@ -70,7 +70,11 @@ def by_number(pairs: Pairs) -> bool:
 @settings(deadline=None, max_examples=200)
 def test_along_chains_nothing_heavier_keeps_both_orders(weights: list[dict[int, int]]) -> None:
     """A longest common subsequence, with weights."""
-    assert along_chains(weights, 5) == largest(weights, by_number)
+
+    def weight(task: int, worker: int) -> int:
+        return weights[task].get(worker, 0)
+
+    assert along_chains(weight, len(weights), 5, most=3) == largest(weights, by_number)
 
 
 @given(st.lists(st.dictionaries(st.integers(0, 3), st.integers(1, 2), max_size=3), max_size=4), st.data())
