@@ -23,15 +23,15 @@ import venv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from evaluators_peers import messages
 from reading import SPANS, body
 
-from redfirst.evaluators import CallStatus, ToolCall, Trajectory
-from redfirst.evaluators.reading import read
+from redfirst.evaluators import CallStatus, ToolCall, Trajectory, Verdict
 from redfirst.evaluators.check import Check, check_from_spec, default_checks, judge
 from redfirst.evaluators.otlp import decode_traces
+from redfirst.evaluators.reading import read
 from redfirst.evaluators.testing import a_run, call
 
 PEERS = ("agentevals==0.0.9", "deepeval==4.3.1")
@@ -47,6 +47,8 @@ RUNS = 1_000
 GOAL_SECONDS = 0.3
 LEAST_NS = 20_000_000
 """Of CPU time in one round of one side."""
+
+Verdicts = Callable[[], tuple[Verdict, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,11 @@ class Peer:
         if not python.exists():
             print(f"installing {', '.join(PEERS)} into {home}", file=sys.stderr)
             venv.create(home, with_pip=True)
-            subprocess.run([python, "-m", "pip", "install", "--quiet", *PEERS], check=True)
+            install = [python, "-m", "pip", "install", "--quiet", *PEERS]
+            subprocess.run(install, check=True)  # noqa: S603 - our own command
         self._folder = tempfile.TemporaryDirectory()
         script = Path(__file__).with_name("evaluators_peers.py").resolve()
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - our own command
             [python, script],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -82,10 +85,9 @@ class Peer:
 
     def cpu_ns(self, case: str, times: int) -> float:
         """Of one verdict, over so many of them."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps({"case": case, "times": times}), file=self._process.stdin, flush=True)
-        answer = json.loads(self._process.stdout.readline())
+        asked, answered = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
+        print(json.dumps({"case": case, "times": times}), file=asked, flush=True)
+        answer = json.loads(answered.readline())
         if answer["score"] != 1.0:
             raise SystemExit(f"{case}: the peer finds fault with a run that is right")
         return float(answer["cpu_ns"])
@@ -129,9 +131,9 @@ def reference(calls: int, mode: str) -> Check:
     return check_from_spec({"kind": "match", "id": "match", "reference": {"match": mode, "steps": steps}})
 
 
-def cases() -> Mapping[str, tuple[str, Callable[[], object]]]:
+def cases() -> Mapping[str, tuple[str, Verdicts]]:
     """Name → the peer's case, and our verdict."""
-    found: dict[str, tuple[str, Callable[[], object]]] = {}
+    found: dict[str, tuple[str, Verdicts]] = {}
     for mode in ("strict", "unordered", "subset", "superset"):
         for calls in (4, 49):
             name, check, told = f"match {mode} {2 * calls + 2}", reference(calls, mode), messages(calls)
@@ -146,7 +148,7 @@ def cases() -> Mapping[str, tuple[str, Callable[[], object]]]:
         spec = {"kind": "recall", "id": "recall", "reference": {"steps": steps}}
         check = check_from_spec(spec)
         run = a_run(*(call(f"tool_{number % 7}", n=number) for number in range(calls)))
-        verdict: Callable[[], object] = lambda run=run, check=check: judge(run, [check])  # noqa: E731 - as those above
+        verdict: Verdicts = lambda run=run, check=check: judge(run, [check])  # noqa: E731 - as those above
         found[f"tools {calls}"] = f"tools {calls}", verdict
         found[f"tools {calls}, reused"] = f"tools {calls} reused", verdict
     return found
@@ -169,7 +171,7 @@ def compared(peer: Peer, rounds: int) -> list[Row]:
     """Every case, one side after the other."""
     rows = []
     for name, (theirs, verdict) in cases().items():
-        (answer,) = verdict() if isinstance(verdict(), tuple) else ()
+        (answer,) = verdict()
         if answer.outcome.value != "passed":
             raise SystemExit(f"{name}: {answer.because}")
         ours_times, their_times = enough(cpu_ns(verdict, 20)), enough(peer.cpu_ns(theirs, 1))
@@ -238,11 +240,11 @@ def main() -> None:
     seconds = default_seconds(min(options.rounds, 3))
     show(rows, seconds)
     if options.json:
-        figures = {"peers": PEERS, "cases": [vars_of(row) for row in rows], "default checks": seconds}
+        figures = {"peers": PEERS, "cases": [as_json(row) for row in rows], "default checks": seconds}
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
-def vars_of(row: Row) -> dict[str, object]:
+def as_json(row: Row) -> dict[str, object]:
     """The row as JSON says it."""
     return {
         "case": row.case,

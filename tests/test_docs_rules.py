@@ -328,9 +328,6 @@ def test_the_scores_of_the_modes_are_those_of_the_table() -> None:
         ("unordered", "both | required steps and calls matched ÷ required steps and calls made |", (2, 4)),
         ("strict", "both, in the order of the list | the same, of the best matching in that order |", (2, 4)),
     ]:
-        says(
-            f"`{mode}` | {dict(superset='every required step is matched', subset='every call is matched').get(mode, 'both')}"
-        )
         says(told)
         spec = {"kind": "match", "id": "m", "reference": {"steps": ["a", "b"], "match": mode}}
         (verdict,) = judge(run, [check_from_spec(spec)])
