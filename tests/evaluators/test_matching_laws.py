@@ -104,6 +104,13 @@ def test_a_search_that_reaches_no_optimum_says_so(monkeypatch: pytest.MonkeyPatc
     assert in_part([{0: 1}, {0: 1}], frozenset({(0, 1)}), lambda *_: False) is None
 
 
+def test_a_search_that_is_too_large_is_not_begun() -> None:
+    """A run of a thousand calls of one tool does not hold up the others."""
+    row = dict.fromkeys(range(1_000), 1)
+
+    assert in_part([row] * 5, closed([[], [0], [1], [], []]), lambda *_: False) is None
+
+
 arguments = st.fixed_dictionaries({}, optional={"x": st.integers(0, 1)})
 calls = st.builds(
     call,
