@@ -145,8 +145,10 @@ class Table:
             (mode != "subset" and not step.optional) + (mode != "superset") for step in self.accepted.steps
         ]
 
+        made = self.made
+
         def weight(step: int, call: int) -> int:
-            if not worth[step] or call not in self.made[step]:
+            if not worth[step] or call not in made[step]:
                 return 0
             truth = self.fits(step, call)
             return worth[step] if truth or (truth is None and not sure) else 0
