@@ -78,6 +78,11 @@ VERBS: tuple[Verb, ...] = (
         "execute the agent and see it fail for production's reason",
     ),
     Verb("run", "redfirst.collector_processor.commands.run", "run scenarios against the agent as it is now"),
+    Verb(
+        "reliability",
+        "redfirst.collector_processor.commands.reliability",
+        "how often an agent succeeds when asked again, how surely, at what cost",
+    ),
 )
 
 
