@@ -83,6 +83,16 @@ VERBS: tuple[Verb, ...] = (
         "redfirst.collector_processor.commands.reliability",
         "how often an agent succeeds when asked again, how surely, at what cost",
     ),
+    Verb(
+        "compare",
+        "redfirst.collector_processor.commands.compare",
+        "two agents on the same tasks: better, worse, or not shown",
+    ),
+    Verb(
+        "plan",
+        "redfirst.collector_processor.commands.plan",
+        "how many tasks and trials an error bar takes, and what a run may use",
+    ),
 )
 
 

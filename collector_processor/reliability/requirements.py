@@ -18,7 +18,7 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 _FORM = re.compile(
-    r"\s*([a-z_0-9.:-]+(?:\[\d+\])?(?:\.low|\.high)?)\s*(>=|<=|>|<)\s*([0-9]*\.?[0-9]+)\s*(%?)\s*"
+    r"\s*([a-z_0-9.:-]+(?:\[\d+\])?(?:\.low|\.high)?)\s*(>=|<=|>|<)\s*(-?[0-9]*\.?[0-9]+)\s*(%?)\s*"
 )
 
 
