@@ -79,6 +79,11 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb("run", "redfirst.collector_processor.commands.run", "run scenarios against the agent as it is now"),
     Verb(
+        "report",
+        "redfirst.collector_processor.commands.report",
+        "what the judged runs of a period say of each agent",
+    ),
+    Verb(
         "reliability",
         "redfirst.collector_processor.commands.reliability",
         "how often an agent succeeds when asked again, how surely, at what cost",

@@ -20,7 +20,7 @@ from redfirst.collector_processor.reliability.comparison_tables import (
     tables_of,
 )
 from redfirst.collector_processor.reliability.reliability_tables import gate_table
-from redfirst.collector_processor.reliability.requirements import checked, enough_tasks, exit_code, parsed
+from redfirst.collector_processor.reliability.requirements import at_least, checked, exit_code, parsed
 from redfirst.collector_processor.reliability.trial import caps
 
 
@@ -52,7 +52,7 @@ def execute(options: argparse.Namespace) -> int:
         )
     verdicts = checked(requirements, comparison_figures(found))
     if options.min_tasks is not None:
-        verdicts.append(enough_tasks(found.tasks, options.min_tasks))
+        verdicts.append(at_least("tasks", found.tasks, options.min_tasks))
     if options.json:
         gates = [
             {"requirement": one.requirement, "gate": one.gate.value, "because": one.because}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from redfirst.collector_processor.reliability.figures import as_json, named
 from redfirst.collector_processor.reliability.reliability_tables import gate_table, tables_of
-from redfirst.collector_processor.reliability.requirements import checked, enough_tasks, exit_code, parsed
+from redfirst.collector_processor.reliability.requirements import at_least, checked, exit_code, parsed
 from redfirst.collector_processor.reliability.results.reading import Reading, Results, read_results
 from redfirst.collector_processor.reliability.summary import Reliability, summarise
 from redfirst.collector_processor.reliability.tables import Table, as_markdown, as_text
@@ -45,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
         )
     verdicts = checked(requirements, named(found)) if requirements else []
     if options.min_tasks is not None:
-        verdicts.append(enough_tasks(len(found.tasks), options.min_tasks))
+        verdicts.append(at_least("tasks", len(found.tasks), options.min_tasks))
     if options.plot is not None:
         _plot(found, Path(options.plot))
     if options.json:

@@ -26,25 +26,25 @@ def as_json(found: Reliability, *, min_trials: int | None = None) -> dict[str, J
         "trials": found.trials,
         "infra": found.infra,
         "pass_at": {str(k): one.value for k, one in found.pass_at.items()},
-        "pass_at_interval": {str(k): _pair(one.interval) for k, one in found.pass_at.items()},
+        "pass_at_interval": {str(k): pair(one.interval) for k, one in found.pass_at.items()},
         "pass_hat": {str(k): one.value for k, one in found.pass_hat.items()},
-        "pass_hat_interval": {str(k): _pair(one.interval) for k, one in found.pass_hat.items()},
+        "pass_hat_interval": {str(k): pair(one.interval) for k, one in found.pass_hat.items()},
         "pass_hat_all_runs": {
             str(k): bounds
             for k, one in found.pass_hat.items()
             if (bounds := _bounds(one.all_runs)) is not None
         },
-        "success": _estimate(found.success),
+        "success": estimate_json(found.success),
         "success_all_runs": _bounds(found.of_all_runs),
-        "strict": _estimate(found.strict),
-        "goal": _estimate(found.goal),
-        "violations_among_goal": _estimate(found.violations),
+        "strict": estimate_json(found.strict),
+        "goal": estimate_json(found.goal),
+        "violations_among_goal": estimate_json(found.violations),
         "violations": dict(found.violated),
         "tokens_per_success": None if tokens is None else tokens.value,
-        "tokens_per_success_interval": None if tokens is None else _pair(tokens.interval),
+        "tokens_per_success_interval": None if tokens is None else pair(tokens.interval),
         "tokens_total": None if tokens is None else tokens.total,
         "cost_per_success": None if cost is None else cost.value,
-        "cost_per_success_interval": None if cost is None else _pair(cost.interval),
+        "cost_per_success_interval": None if cost is None else pair(cost.interval),
         "cost_total": None if cost is None else cost.total,
         "used": {name: asdict(one) for name, one in found.used.items()},
         "variance": None
@@ -69,7 +69,7 @@ def named(found: Reliability) -> Mapping[str, float | None]:
     for name, repeated in (("pass_at", found.pass_at), ("pass_hat", found.pass_hat)):
         for k in range(1, most + 1):
             one = repeated.get(k, none)
-            figures |= _with_ends(f"{name}[{k}]", one.value, one.interval)
+            figures |= with_ends(f"{name}[{k}]", one.value, one.interval)
     for name, share in (
         ("success", found.success),
         ("strict", found.strict),
@@ -77,7 +77,7 @@ def named(found: Reliability) -> Mapping[str, float | None]:
         ("violations_among_goal", found.violations),
     ):
         value, interval = (None, None) if share is None else (share.value, share.interval)
-        figures |= _with_ends(name, value, interval)
+        figures |= with_ends(name, value, interval)
     for name in ("tokens", "cost"):
         figures |= _paid(f"{name}_per_success", found.per_success.get(name))
         used = found.used.get(name)
@@ -90,15 +90,17 @@ def named(found: Reliability) -> Mapping[str, float | None]:
 
 def _paid(name: str, paid: CostPerSuccess | None) -> dict[str, float | None]:
     value, interval = (None, None) if paid is None else (paid.value, paid.interval)
-    return _with_ends(name, value, interval)
+    return with_ends(name, value, interval)
 
 
-def _with_ends(name: str, value: float | None, interval: Interval | None) -> dict[str, float | None]:
+def with_ends(name: str, value: float | None, interval: Interval | None) -> dict[str, float | None]:
+    """A figure and the ends of its interval, by name."""
     ends = (None, None) if interval is None else (interval.low, interval.high)
     return {name: value, f"{name}.low": ends[0], f"{name}.high": ends[1]}
 
 
-def _estimate(one: Estimate | None) -> Json:
+def estimate_json(one: Estimate | None) -> Json:
+    """A share with its interval; null where there is none."""
     if one is None:
         return None
     interval = one.interval
@@ -112,7 +114,7 @@ def _estimate(one: Estimate | None) -> Json:
     }
 
 
-def _pair(interval: Interval | None) -> Json:
+def pair(interval: Interval | None) -> Json:
     """The ends of an interval; one that is infinite is null, as JSON has no other word for it."""
     if interval is None:
         return None

@@ -18,7 +18,7 @@ _SMALL_PILOT = 20
 
 def plan_tables(found: Plan) -> Iterator[Table]:
     """What is wanted, whether the budget reaches it, and by which designs."""
-    wanted, variance = found.wanted, found.variance
+    variance = found.variance
     source = "given" if variance.tasks is None else f"from {variance.tasks} tasks of the pilot"
     notes = [f"variance between tasks {variance.between:.4f}, within {variance.within:.4f} ({source})"]
     if variance.tasks is not None and variance.tasks < _SMALL_PILOT:

@@ -105,14 +105,14 @@ def _share_notes(found: Reliability) -> list[str]:
 def _repetitions(found: Reliability) -> Table:
     """pass@k beside pass^k."""
     most = max(found.pass_hat)
-    shown = [k for k in dict.fromkeys((*_SHOWN_K, most)) if k <= most]
+    undefined = [k for k, one in found.pass_hat.items() if one.value is None]
+    shown = [k for k in dict.fromkeys((*_SHOWN_K, most)) if k <= most and k not in undefined[1:]]
     lost = any(one.all_runs is not None for one in found.pass_hat.values())
     header = ["k", "pass@k", "95 %", "pass^k", "95 %", *(["all runs"] if lost else [])]
     rows = []
     for k in shown:
         one = found.pass_hat[k]
         rows.append([str(k), *_cells(found.pass_at[k]), *_cells(one), *([_bounds(one)] if lost else [])])
-    undefined = [k for k in shown if found.pass_hat[k].value is None]
     notes = ["pass@k: one of k trials passes; pass^k: all k do; unbiased, mean over tasks"]
     if undefined:
         fewest = min(task.valid for task in found.tasks)

@@ -75,10 +75,10 @@ def checked(requirements: Sequence[Requirement], known: Mapping[str, float | Non
     return [_checked(one, known) for one in requirements]
 
 
-def enough_tasks(tasks: int, least: int) -> Verdict:
-    """Whether there are as many tasks as a gate asks for: with fewer it has no verdict."""
-    gate = Gate.MET if tasks >= least else Gate.NO_VERDICT
-    return Verdict(requirement=f"tasks>={least}", gate=gate, because=f"tasks is {tasks}")
+def at_least(what: str, count: int, least: int) -> Verdict:
+    """Whether there are as many tasks, or runs, as a gate asks for: with fewer it has no verdict."""
+    gate = Gate.MET if count >= least else Gate.NO_VERDICT
+    return Verdict(requirement=f"{what}>={least}", gate=gate, because=f"there are {count}")
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:
@@ -96,7 +96,7 @@ def _checked(one: Requirement, known: Mapping[str, float | None]) -> Verdict:
     value = known[one.figure]
     if value is None:
         return Verdict(
-            requirement=one.text, gate=Gate.NO_VERDICT, because=f"{one.figure} is not defined on these runs"
+            requirement=one.text, gate=Gate.NO_VERDICT, because=f"{one.figure} is not defined here"
         )
     met = _OPERATORS[one.compare](value, one.bound)
     return Verdict(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,7 +143,9 @@ def summarise(trials: Sequence[Trial], *, min_trials: int | None = None) -> Reli
         pass_at={k: _repeated(pass_at_k_per_task(n, c, k), tasks) for k in range(1, most + 1)},
         pass_hat={k: _pass_hat(tasks, n, c, k) for k in range(1, most + 1)},
         per_success=_per_success(tasks),
-        used={name: used for name, amount in AMOUNTS.items() if (used := used_by(runs, amount)) is not None},
+        used={
+            name: used for name, amount in AMOUNTS.items() if (used := used_of(map(amount, runs))) is not None
+        },
         spread=spread(n, c) if tasks else None,
         always=tuple(task.name for task in tasks if 2 <= task.valid == task.passes),
         never=tuple(task.name for task in tasks if task.valid >= 2 and task.passes == 0),
@@ -153,9 +155,9 @@ def summarise(trials: Sequence[Trial], *, min_trials: int | None = None) -> Reli
     )
 
 
-def used_by(runs: Sequence[Trial], amount: Callable[[Trial], float | None]) -> Used | None:
-    """Median and upper quantile over the runs that say it; ``None`` when none does."""
-    known = [value for one in runs if (value := amount(one)) is not None]
+def used_of(amounts: Iterable[float | None]) -> Used | None:
+    """Median and upper quantile of the amounts that are known; ``None`` when none is."""
+    known = [value for value in amounts if value is not None]
     if not known:
         return None
     upper = np.quantile(known, 0.95, method="inverted_cdf")

@@ -15,6 +15,8 @@ from redfirst.collector_processor.storing.store import Label, Query, RunState, S
 
 _COLUMNS = "run_id, version, state, tenant, agent, flagged, spans, span_set_hash, cut, arrived_ns, judged_ns, because"
 
+_LABELS = "SELECT run_id, check_id, right, note, at_ns FROM labels"
+
 
 class SqliteReader:
     """A ``StoreReader`` over a SQLite file."""
@@ -39,14 +41,13 @@ class SqliteReader:
 
     def versions(self, run_id: str) -> list[StoredRun]:
         """Every version of a run, oldest first."""
-        labels = tuple(
-            Label(run_id=run_id, check=check, right=bool(right), note=note, at_ns=at_ns)
-            for check, right, note, at_ns in self._all(
-                "SELECT check_id, right, note, at_ns FROM labels WHERE run_id = ?", (run_id,)
-            )
-        )
+        labels = tuple(map(_label, self._all(f"{_LABELS} WHERE run_id = ?", (run_id,))))
         rows = self._all(f"SELECT {_COLUMNS}, record FROM runs WHERE run_id = ? ORDER BY version", (run_id,))  # noqa: S608
         return [_run(row, labels) for row in rows]
+
+    def labels(self) -> list[Label]:
+        """What people said of verdicts."""
+        return [_label(row) for row in self._all(_LABELS)]
 
     def positions(self, run_id: str) -> list[Position]:
         """The journal records of a run."""
@@ -83,7 +84,15 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
     if query.before_ns is not None:
         parts.append("judged_ns < ?")
         values.append(query.before_ns)
+    if query.since_ns is not None:
+        parts.append("judged_ns >= ?")
+        values.append(query.since_ns)
     return " AND ".join(parts), values
+
+
+def _label(row: Sequence[Any]) -> Label:
+    run_id, check, right, note, at_ns = row
+    return Label(run_id=run_id, check=check, right=bool(right), note=note, at_ns=at_ns)
 
 
 def _run(row: Sequence[Any], labels: Sequence[Label] = ()) -> StoredRun:
