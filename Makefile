@@ -5,13 +5,16 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ROOMS := evaluators instrumentation replay collector_processor
 
-.PHONY: demo reproduce test lint typecheck contracts coverage wheel clean
+.PHONY: demo reproduce lab test lint typecheck contracts coverage wheel clean
 
 demo: $(VENV)/.installed ## a day of an agent's failures becomes tests that have been seen to fail
 	@$(BIN)/redfirst demo
 
 reproduce: $(VENV)/.installed ## published figures on agents' reliability, ours beside theirs
 	@cd benchmarks && $(BIN)/python -m reproductions --json reproductions/results.json
+
+lab: $(VENV)/.installed ## which metric notices which break of the sample agent
+	@$(BIN)/python benchmarks/lab.py
 
 test: $(VENV)/.installed ## the tests
 	$(BIN)/python -m pytest

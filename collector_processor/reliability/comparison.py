@@ -12,6 +12,7 @@ from redfirst.collector_processor.reliability.tasks import Task, groups_of
 from redfirst.collector_processor.reliability.trial import Trial, caps
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.statistics.paired import Difference, mcnemar_exact, paired_difference
+from redfirst.evaluators.statistics.proportions import Interval, clopper_pearson
 
 SIGNIFICANT = 0.05
 VERDICTS: Mapping[str, Callable[[Trial], bool | None]] = {
@@ -37,8 +38,11 @@ class Comparison:
     only_second: tuple[str, ...]
     """Tasks that one of them did not try or has no verdict in: left out."""
     difference: Difference
+    interval: Interval | None
+    """Of the difference at 95 %; ``None`` for a single task or group."""
     test: str
-    """``McNemar exact`` for one trial per task on both sides, else ``paired t over tasks`` (or groups)."""
+    """``McNemar exact`` for one trial per task on both sides, else ``paired t over tasks`` (or groups); ``sign test`` where
+    all tasks differ by the same and there is no spread to scale by."""
     p: float | None
     """Two-sided; ``None`` where the design allows no test."""
     gained: int
@@ -89,6 +93,7 @@ def compare(
     )
     ranked = sorted(zip(common, a, b, strict=True), key=lambda row: -abs(row[2] - row[1]))
     units = len(common) if groups is None else len(set(groups))
+    test, p = _tested(found, units, "tasks" if groups is None else "groups")
     return Comparison(
         first=pair[0],
         second=pair[1],
@@ -97,8 +102,9 @@ def compare(
         only_first=tuple(task for task in _names(first) if task not in kept),
         only_second=tuple(task for task in _names(second) if task not in kept),
         difference=found,
-        test="McNemar exact" if once else f"paired t over {'tasks' if groups is None else 'groups'}",
-        p=mcnemar_exact(gained, lost) if once else _student_p(found, units),
+        interval=_interval(found, units),
+        test="McNemar exact" if once else test,
+        p=mcnemar_exact(gained, lost) if once else p,
         gained=gained,
         lost=lost,
         fewest_changes=_fewest_changes() if once else None,
@@ -106,13 +112,27 @@ def compare(
     )
 
 
-def _student_p(found: Difference, units: int) -> float | None:
-    """Two-sided; 1 when nothing differs, none when every task differs by the same and there is nothing to scale by."""
-    if found.standard_error is None:
+def student_p(found: Difference, units: int) -> float | None:
+    """Two-sided p of a paired difference over so many tasks or groups; ``None`` without a spread to scale by."""
+    if not found.standard_error:
         return None
-    if found.standard_error == 0:
-        return 1.0 if found.value == 0 else None
     return 2 * float(stdtr(units - 1, -abs(found.value / found.standard_error)))
+
+
+def _tested(found: Difference, units: int, of: str) -> tuple[str, float | None]:
+    if found.standard_error == 0:
+        return "sign test", mcnemar_exact(units, 0) if found.value else 1.0
+    return f"paired t over {of}", student_p(found, units)
+
+
+def _interval(found: Difference, units: int) -> Interval | None:
+    """The paired t interval. Where all tasks differ by the same, it would have no width: then as many tasks as the exact
+    interval allows may be different, by anything from −1 to 1."""
+    if found.standard_error != 0:
+        return found.interval
+    other = clopper_pearson(0, units).high
+    middle = found.value * (1 - other)
+    return Interval(max(-1.0, middle - other), min(1.0, middle + other), "Clopper-Pearson", 0.95)
 
 
 def _fewest_changes() -> int:

@@ -38,7 +38,7 @@ def tables_of(found: Comparison) -> Iterator[Table]:
 
 def answer(found: Comparison) -> str:
     """The finding in one sentence."""
-    value, interval = found.difference.value, found.difference.interval
+    value, interval = found.difference.value, found.interval
     between = "" if interval is None else f", 95 % interval [{points(interval.low)}, {points(interval.high)}]"
     change = f"B − A = {points(value)} points{between}"
     if found.p is None:
@@ -109,7 +109,7 @@ def _left_out(found: Comparison) -> Iterator[str]:
 
 def comparison_json(found: Comparison) -> dict[str, Json]:
     """The comparison as one JSON object."""
-    interval = found.difference.interval
+    interval = found.interval
     return {
         "tasks": found.tasks,
         "only_a": list(found.only_first),
@@ -133,7 +133,7 @@ def comparison_json(found: Comparison) -> dict[str, Json]:
 
 def comparison_figures(found: Comparison) -> Mapping[str, float | None]:
     """What a gate can ask for."""
-    interval = found.difference.interval
+    interval = found.interval
     return {
         "difference": found.difference.value,
         "difference.low": None if interval is None else interval.low,

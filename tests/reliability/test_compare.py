@@ -93,6 +93,18 @@ def test_one_task_gives_no_verdict(write: Write, ask: Ask):
     assert (code, found["p"], found["low"]) == (3, None, None)
 
 
+def test_tasks_that_all_differ_by_the_same_are_not_certain(write: Write, ask: Ask):
+    """Six of six tasks fall from 4/4 to 0/4: sign test 2·½⁶; the interval is not a point. Nor is it when none differs."""
+    good, bad = write(trials([4] * 6, 4), "a.jsonl"), write(trials([0] * 6, 4), "b.jsonl")
+    code, worse = ask("compare", good, bad)
+    _, same = ask("compare", good, good)
+
+    assert (code, worse["test"], worse["p"]) == (1, "sign test", pytest.approx(0.03125))
+    other = 1 - 0.025 ** (1 / 6)  # of six tasks none differs: up to so many elsewhere may
+    assert (worse["low"], worse["high"]) == (-1, pytest.approx(-1 + 2 * other))
+    assert (same["p"], same["low"], same["high"]) == (1, pytest.approx(-other), pytest.approx(other))
+
+
 def test_a_gate_decides_alone(write: Write):
     """Not worse than 5 points, by the lower end of the interval."""
     sides = (
