@@ -272,6 +272,7 @@ def odd_ones(runs: Sequence[Run]) -> Table:
 def keep(folder: Path, played: Mapping[str, Sequence[Run]]) -> None:
     """One file of JSON lines a condition."""
     folder.mkdir(parents=True, exist_ok=True)
+    caps = {one.name: one.step_cap for one in (HEALTHY, *BREAKS)}
     for name, runs in played.items():
         path = folder / f"{re.sub('[^a-z]+', '-', name.lower()).strip('-')}.jsonl"
         with path.open("w", encoding="utf-8") as out:
@@ -284,6 +285,7 @@ def keep(folder: Path, played: Mapping[str, Sequence[Run]]) -> None:
                     "violations": list(run.failed),
                     "tokens": run.tokens,
                     "steps": run.model_calls,
+                    "cap": caps[name],
                 }
                 out.write(f"{json.dumps(line)}\n")
         print(f"wrote {path}", file=sys.stderr)

@@ -153,6 +153,8 @@ def test_a_tau_bench_run_that_raised_has_no_verdict(tmp_path: Path):
     path.write_text(json.dumps([run, {**run, "trial": 1, "info": {}}]), "utf-8")
 
     assert [one.passed for one in read_results([path]).trials] == [None, False]
+    path.write_text(f"{json.dumps(run)}\n", "utf-8")  # the same as a line of its own
+    assert [one.passed for one in read_results([path]).trials] == [None]
 
 
 def _simulation(trial: int, ended: str, reward: float | None) -> dict[str, Any]:

@@ -149,6 +149,8 @@ def _of_record(given: Json, where: str, unread: Counter[str]) -> Trial:
     record: Mapping[str, Json] = mapping(given, where)
     if tau.is_wrapped(record):
         return tau.wrapped_trial(record, where)
+    if tau.is_tau([record]):
+        return tau.tau_trial(record, where)
     if not lines.is_line(record):
         raise UnreadableInput(f"{where}: no result of a run; expected: {EXPECTED}.")
     unread.update(lines.unread(record))

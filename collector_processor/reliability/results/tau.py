@@ -47,7 +47,7 @@ def tau_trials(document: Sequence[Json], place: str) -> Iterator[Trial]:
     """
     for number, given in enumerate(document):
         where = f"{place}: run {number}"
-        yield _tau(mapping(given, where), where)
+        yield tau_trial(mapping(given, where), where)
 
 
 def tau2_trials(document: Mapping[str, Json], place: str) -> Iterator[Trial]:
@@ -75,10 +75,15 @@ def wrapped_trial(record: Mapping[str, Json], place: str) -> Trial:
         reward = mapping(raw.get("reward_info") or {}, f"{place}: reward_info")
         merged = {**raw, **beside, "reward_info": {**reward, "reward": record["reward"]}}
         return _tau2(merged, record, record.get("domain"), place)
-    return _tau({**raw, **beside}, place, record.get("domain"))
+    return tau_trial({**raw, **beside}, place, record.get("domain"))
 
 
-def _tau(record: Mapping[str, Json], place: str, domain: str | None = None) -> Trial:
+def tau_trial(record: Mapping[str, Json], place: str, domain: str | None = None) -> Trial:
+    """One run of τ-bench.
+
+    Raises:
+        UnreadableInput: it is not of the format.
+    """
     info = record.get("info")
     broke = isinstance(info, Mapping) and "error" in info  # the runner caught an exception and wrote reward 0
     messages = record.get("traj")
