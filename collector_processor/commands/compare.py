@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from redfirst.collector_processor.commands.reliability import (
+from redfirst.collector_processor.commands.results import (
     add_form_arguments,
     add_gate_arguments,
     add_reading_arguments,
@@ -20,7 +20,13 @@ from redfirst.collector_processor.reliability.comparison_tables import (
     tables_of,
 )
 from redfirst.collector_processor.reliability.reliability_tables import gate_table
-from redfirst.collector_processor.reliability.requirements import at_least, checked, exit_code, parsed
+from redfirst.collector_processor.reliability.requirements import (
+    at_least,
+    checked,
+    exit_code,
+    gates_json,
+    parsed,
+)
 from redfirst.collector_processor.reliability.trial import caps
 
 
@@ -54,11 +60,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.min_tasks is not None:
         verdicts.append(at_least("tasks", found.tasks, options.min_tasks))
     if options.json:
-        gates = [
-            {"requirement": one.requirement, "gate": one.gate.value, "because": one.because}
-            for one in verdicts
-        ]
-        print(json.dumps({**comparison_json(found), "required": gates}, allow_nan=False))
+        print(json.dumps({**comparison_json(found), "required": gates_json(verdicts)}, allow_nan=False))
     else:
         show([*tables_of(found), *([gate_table(verdicts)] if verdicts else [])], markdown=options.markdown)
     if verdicts:

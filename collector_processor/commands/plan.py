@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from redfirst.collector_processor.commands.reliability import (
+from redfirst.collector_processor.commands.results import (
     add_form_arguments,
     add_reading_arguments,
     positive,

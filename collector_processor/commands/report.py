@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from redfirst.collector_processor.commands.changing import home_of
-from redfirst.collector_processor.commands.reliability import add_form_arguments, positive, show
+from redfirst.collector_processor.commands.results import add_form_arguments, positive, show
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.reliability.agent_report import AgentReport, report
 from redfirst.collector_processor.reliability.period import begin_of
@@ -21,6 +21,7 @@ from redfirst.collector_processor.reliability.requirements import (
     at_least,
     checked,
     exit_code,
+    gates_json,
     parsed,
 )
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
@@ -58,11 +59,12 @@ def execute(options: argparse.Namespace) -> int:
         verdicts = _gates(found, requirements, options.min_runs)
         every += verdicts
         if options.json:
-            gates = [
-                {"requirement": one.requirement, "gate": one.gate.value, "because": one.because}
-                for one in verdicts
-            ]
-            print(json.dumps({**report_json(found, since_ns=since_ns), "required": gates}, allow_nan=False))
+            print(
+                json.dumps(
+                    {**report_json(found, since_ns=since_ns), "required": gates_json(verdicts)},
+                    allow_nan=False,
+                )
+            )
         else:
             tables = [
                 *report_tables(found, since=options.since),

@@ -89,6 +89,13 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
     return 1 if Gate.NOT_MET in gates else 0
 
 
+def gates_json(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
+    """How each requirement stands, as plain JSON values."""
+    return [
+        {"requirement": one.requirement, "gate": one.gate.value, "because": one.because} for one in verdicts
+    ]
+
+
 def _checked(one: Requirement, known: Mapping[str, float | None]) -> Verdict:
     if one.figure not in known:
         meant = nearest(one.figure, [name for name in known if "[" not in name or "[1]" in name])
