@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the verdict that is compared (default: passed)",
     )
     add_reading_arguments(parser)
-    add_gate_arguments(parser)
+    add_gate_arguments(parser, example="'difference.low>=-.05'")
     add_form_arguments(parser)
 
 

@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--min-trials", type=positive, metavar="N", help="only tasks with N trials that have a verdict"
     )
-    add_gate_arguments(parser)
+    add_gate_arguments(parser, example="'pass_hat[4]>=.5', 'success.low>=.8'")
     add_form_arguments(parser)
     parser.add_argument("--plot", metavar="DIR", help="write the pictures there, as SVG and PNG")
 

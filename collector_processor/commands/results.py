@@ -35,9 +35,7 @@ def show(tables: Sequence[Table], *, markdown: bool) -> None:
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     """What of the results counts, where they leave a choice."""
     parser.add_argument("--scorer", metavar="NAME", help="the score of an Inspect log that counts")
-    parser.add_argument(
-        "--mode", metavar="MODE", help="the mode of kept runs that counts: recorded, tools or model"
-    )
+    parser.add_argument("--mode", metavar="MODE", help="the mode of kept runs that counts: recorded or tools")
     parser.add_argument("--agent", metavar="NAME", help="the agent of a store whose runs count")
     parser.add_argument(
         "--renumber", action="store_true", help="take equal trial numbers for further runs of the task"
@@ -47,14 +45,14 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
-    """``--require`` and ``--min-tasks``."""
+def add_gate_arguments(parser: argparse.ArgumentParser, *, example: str) -> None:
+    """``--require``, with an example of a condition, and ``--min-tasks``."""
     parser.add_argument(
         "--require",
         action="append",
         default=[],
         metavar="CONDITION",
-        help="exit 1 unless it holds, 3 when it has no verdict: 'pass_hat[4]>=.5', 'success.low>=.8'",
+        help=f"exit 1 unless it holds, 3 when it has no verdict: {example}",
     )
     parser.add_argument("--min-tasks", type=positive, metavar="N", help="no verdict with fewer tasks: exit 3")
 

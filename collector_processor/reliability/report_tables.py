@@ -73,7 +73,7 @@ def _ratios(found: AgentReport) -> Iterator[tuple[str, Ratio]]:
 def _methods(found: AgentReport) -> Iterator[str]:
     methods = dict.fromkeys(share.interval.method for _, share in _shares(found) if share and share.interval)
     if methods:
-        names = ", ".join(methods).replace("wilson", "Wilson")
+        names = ", ".join(methods).replace("wilson", "Wilson").replace("t over", "Student's t over")
         yield f"intervals: {names}, a task being one request; runs without a verdict are left out"
 
 

@@ -134,3 +134,16 @@ def test_the_table_answers_first_and_fits(write: Write, capsys: pytest.CaptureFi
 
     assert lines[0].startswith("NOT SHOWN: B − A = -30.0 points")
     assert max(map(len, lines)) <= 80
+
+
+def test_prices_and_what_was_left_out_stand_beside(write: Write, capsys: pytest.CaptureFixture[str]):
+    """Twice the tokens for half the successes is four times the price."""
+    first = [{**one, "tokens": 100} for one in trials([1, 1, 1, 1], 1)]
+    second = [{**one, "tokens": 200} for one in trials([1, 1, 0, 0], 1)] + [
+        {"task": "x", "trial": 0, "passed": None}
+    ]
+    assert main(["compare", write(first, "a.jsonl"), write(second, "b.jsonl")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+
+    assert "tokens per success 100 400 ×4.00" in out
+    assert "1 tasks have a verdict in B alone, or nowhere, and are left out: x" in out

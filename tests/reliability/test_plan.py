@@ -106,3 +106,14 @@ def test_the_table_fits(capsys: pytest.CaptureFixture[str]):
 
     assert lines[0] == "±4 points within 800 runs: 385 tasks × 1, 385 runs"
     assert max(map(len, lines)) <= 80
+
+
+def test_what_is_not_reached_says_what_would_be(capsys: pytest.CaptureFixture[str]):
+    """The best that the budget and the tasks allow, and the floor that more trials do not go below."""
+    arguments = ("--points", "4", "--runs", "640", "--tasks", "40", "--trials", "4", *GIVEN)
+    assert main(["plan", *arguments]) == 1
+    out = capsys.readouterr().out
+
+    assert "NOT REACHED; the best is ±6.8 points, 40 tasks × 16" in " ".join(out.split())
+    assert "never get below ±6.2 points" in out
+    assert "pass^4" in out

@@ -207,6 +207,23 @@ def test_records_that_wrap_a_published_run(tmp_path: Path):
     assert (one.task, one.passed) == ("retail/0", True)
 
 
+def test_a_wrapped_run_of_tau2_keeps_its_limit(tmp_path: Path):
+    """Limit, domain and reward stand beside the record; a price of 0 is one that nobody knows."""
+    raw = {**_simulation(2, "user_stop", 0.0), "agent_cost": 0.0}
+    record = {"domain": "airline", "task_id": "8", "trial": 2, "reward": 1.0, "max_steps": 100, "raw": raw}
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps(record) + "\n", "utf-8")
+    (one,) = read_results([path]).trials
+
+    assert (one.task, one.trial, one.passed, one.cap, one.cost) == (
+        "airline/8",
+        2,
+        True,
+        "max_steps=100",
+        None,
+    )
+
+
 @pytest.mark.parametrize("name", ["inspect_sums.eval", "inspect_sums.json"])
 def test_inspect_logs(name: str):
     """Samples are tasks, epochs are trials; a sample that raised has no verdict."""
