@@ -5,7 +5,18 @@ Importing this costs the OpenTelemetry API; the SDK is imported by ``configure``
 
 from redfirst.instrumentation.decorators import agent, model, tool
 from redfirst.instrumentation.guard import faults
-from redfirst.instrumentation.provider import configure, force_flush, shutdown
+from redfirst.instrumentation.provider import configure, force_flush, shutdown, span_counts
 from redfirst.instrumentation.run import Run, current_run
 
-__all__ = ["Run", "agent", "configure", "current_run", "faults", "force_flush", "model", "shutdown", "tool"]
+__all__ = [
+    "Run",
+    "agent",
+    "configure",
+    "current_run",
+    "faults",
+    "force_flush",
+    "model",
+    "shutdown",
+    "span_counts",
+    "tool",
+]
