@@ -51,7 +51,8 @@ $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("redfirst needs Python 3.11 or newer; set PYTHON=…") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	# setuptools warns of folders named like an editable package; ours are all below one name that no folder has
+	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
 clean:

@@ -49,10 +49,17 @@ def _is_folder(given: str) -> bool:
 def _of_traces(options: argparse.Namespace) -> View:
     project = load_project(Path.cwd())
     checks = checks_of(project, options.rules)
-    recorded = recorded_runs(project, options.traces, checks).named(options.run)
+    found = recorded_runs(project, options.traces, checks)
+    recorded = found.named(options.run)
     traces = [word for path in options.traces or () for word in ("--traces", path)]
     rules = [] if options.rules is None else ["--rules", options.rules]
-    return View(run=recorded.run, checks=checks, verdicts=recorded.verdicts, sources=[*traces, *rules])
+    return View(
+        run=recorded.run,
+        checks=checks,
+        verdicts=recorded.verdicts,
+        sources=[*traces, *rules],
+        labels=found.labels(recorded.run.run_id),
+    )
 
 
 def _of_scenario(path: Path) -> View:

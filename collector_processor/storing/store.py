@@ -101,6 +101,8 @@ class StoredRun:
     judged_ns: int
     because: str = ""
     record: Mapping[str, Json] | None = None
+    failed: Sequence[str] = ()
+    """The failed checks that flag it."""
     labels: Sequence[Label] = ()
 
 

@@ -113,7 +113,7 @@ def test_what_proves_nothing_is_refused_by_name(
 @pytest.mark.parametrize(
     ("command", "code", "words"),
     [
-        (("freeze", "ffff"), 2, "run ffff: not among the 46 run(s) read. Flagged:"),
+        (("freeze", "ffff"), 2, "run ffff: not among the 46 runs read. Flagged:"),
         (("freeze", "f", "--traces", "nowhere"), 2, "nowhere"),
         (("freeze", "f", "--rules", "none.yaml"), 2, "none.yaml: cannot be read"),
         (("prove", "nowhere"), 2, "nowhere: there is no such folder"),

@@ -28,7 +28,7 @@ def test_json_is_one_object_per_run_and_nothing_else(capsys: pytest.CaptureFixtu
     assert [call["name"] for call in run["tool_calls"]] == ["verify_identity", "get_order"]
     assert run["tokens"]["input"] == 522
     assert (run["model_calls"], run["errors"], run["repeats"], run["flagged"]) == (3, 0, 0, False)
-    assert "1 run(s) in 1 file(s)" in err
+    assert "1 run in 1 file, " in err
 
 
 def test_all_paths_are_one_stream():
@@ -47,7 +47,7 @@ def test_a_table_is_eighty_columns_wide(capsys: pytest.CaptureFixture[str]):
 
     assert all(len(line) <= 80 for line in lines)
     assert "step_cap" in lines[1]
-    assert "FLAGGED" in lines[1]
+    assert lines[1].endswith(" repeats, termination")
 
 
 def test_a_flag_fails_only_when_asked():
@@ -136,8 +136,8 @@ def test_what_is_hidden_in_a_directory_is_skipped_and_counted(
 
     assert main(["score", str(tmp_path)]) == 0
     assert (
-        "in 1 file(s); 1 file(s) skipped: hidden; 1 file(s) skipped: not named like OTLP"
+        "in 1 file, 0 flagged; 1 file skipped: hidden; 1 file skipped: not named like OTLP"
         in capsys.readouterr().err
     )
     assert main(["score", str(tmp_path / ".redfirst")]) == 0
-    assert "in 1 file(s)" in capsys.readouterr().err
+    assert "in 1 file, " in capsys.readouterr().err
