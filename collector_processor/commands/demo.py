@@ -272,4 +272,4 @@ def _typed(command: str, folder: Path) -> str:
     found = shutil.which(command)
     if not here.exists() or (found is not None and Path(found).resolve() == here.resolve()):
         return command
-    return os.path.relpath(here, folder.resolve())
+    return min(os.path.relpath(here, folder.resolve()), str(here), key=len)
