@@ -57,5 +57,8 @@ class SpanReport:
         with guarded("report the counts of spans"), self._lock:
             kept = self._folder / f"{os.getpid()}-{id(self._counter)}.json"
             draft = kept.with_suffix(".new")
-            draft.write_text(json.dumps(asdict(self._counter.counts())), encoding="utf-8")
-            draft.replace(kept)
+            try:
+                draft.write_text(json.dumps(asdict(self._counter.counts())), encoding="utf-8")
+                draft.replace(kept)
+            except FileNotFoundError:  # the folder is gone, and with it whoever asked
+                self._counter.told = None

@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from redfirst.collector_processor.prices_file import prices_of
 from redfirst.collector_processor.recorded.files import Stream, read_files
 from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.terminal import WIDTH, counted, fit
 from redfirst.evaluators.check import judge
+from redfirst.evaluators.prices import cost_of, cost_record
 from redfirst.evaluators.reading import read
 from redfirst.evaluators.record import errors_of, repeats_of, run_record
 from redfirst.evaluators.trajectory import Trajectory
@@ -30,12 +32,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per run, one per line")
     parser.add_argument("--rules", metavar="FILE", help="a rules file (default: rules: of redfirst.yaml)")
+    parser.add_argument(
+        "--prices",
+        metavar="FILE",
+        help="a table of model prices (default: prices: of redfirst.yaml, or ours)",
+    )
     parser.add_argument("--fail-on-flag", action="store_true", help="exit 1 when a run is flagged")
 
 
 def execute(options: argparse.Namespace) -> int:
     """Score everything under the paths. 0 when all was read; 1 only with ``--fail-on-flag``."""
-    checks = checks_of(load_project(Path.cwd()), options.rules)
+    project = load_project(Path.cwd())
+    checks = checks_of(project, options.rules)
+    prices = prices_of(project, options.prices)
     stream = read_files(options.paths)
     found = read(stream.spans, stream.logs)
     flags = 0
@@ -45,7 +54,8 @@ def execute(options: argparse.Namespace) -> int:
         verdicts = judge(run, checks)
         flags += flagged(verdicts)
         if options.json:
-            print(json.dumps(run_record(run, verdicts), ensure_ascii=True, allow_nan=False))
+            metrics = {"cost": cost_record(cost_of(run, prices), prices)}
+            print(json.dumps(run_record(run, verdicts, metrics), ensure_ascii=True, allow_nan=False))
         else:
             print(_line(run, verdicts))
     _report(stream, len(found.runs), flags, found.not_a_run)

@@ -71,6 +71,8 @@ def _header(view: View, witnesses: Witnesses) -> list[Line]:
     lines += row("agent", f"{names}{version}{models}")
     lines += row("when", _when(run))
     lines += row("work", _work(run, verdicts))
+    if view.cost:
+        lines += paragraph("cost", view.cost, most=2)
     end = run.termination
     at_cap = f" of {end.cap}" if end.cap is not None else ""
     good = end.reason in (Stop.COMPLETED, Stop.HANDOFF, Stop.REFUSED)

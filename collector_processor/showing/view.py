@@ -24,6 +24,8 @@ class View:
     """The options that found the run, for the next command."""
     labels: Sequence[Label] = ()
     """What people said of it."""
+    cost: str = ""
+    """What its model calls cost, or why that is not known."""
     folder: Folder | None = None
     """The scenario whose incident it is."""
     standing: Standing = field(default_factory=lambda: Standing(proven=False))

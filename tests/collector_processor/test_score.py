@@ -141,3 +141,31 @@ def test_what_is_hidden_in_a_directory_is_skipped_and_counted(
     )
     assert main(["score", str(tmp_path / ".redfirst")]) == 0
     assert "in 1 file, " in capsys.readouterr().err
+
+
+def test_a_table_of_prices_is_named_by_the_command_or_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With every price 1, a million tokens cost 1; without a table of one's own, the dated one is used."""
+    prices = "{input: 1, cached: 1, output: 1}"
+    models = f"  gpt-4o-mini: {prices}\n  gpt-4o-mini-2024-07-18: {prices}\n"
+    (tmp_path / "prices.yaml").write_text(f"as_of: 2026-01-02\nmodels:\n{models}")
+    (tmp_path / "redfirst.yaml").write_text("prices: prices.yaml\n")
+
+    def costs(*more: str) -> list[tuple[float, object]]:
+        assert main(["score", *LOOP, "--json", *more]) == 0
+        runs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        used = [run["tokens"]["input"] + run["tokens"]["output"] for run in runs]
+        found = [run["metrics"]["cost"] for run in runs]
+        return [
+            (round(cost["amount"] * 1e6 / tokens, 9), cost["as_of"])
+            for cost, tokens in zip(found, used, strict=True)
+        ]
+
+    shipped = costs()
+    assert costs("--prices", str(tmp_path / "prices.yaml")) == [(1.0, "2026-01-02")]
+    monkeypatch.chdir(tmp_path)
+    assert costs() == [(1.0, "2026-01-02")]
+    assert shipped[0][1] == "2026-06-20"
+    assert 0.075 <= shipped[0][0] <= 0.60
+    assert main(["score", *LOOP, "--prices", "nowhere.yaml"]) == 2
