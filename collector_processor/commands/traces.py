@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from redfirst.collector_processor.commands.changing import home_of
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.recorded.open_runs import open_runs
-from redfirst.collector_processor.showing.columns import labelled, listed
+from redfirst.collector_processor.showing.columns import labelled
 from redfirst.collector_processor.storing.rows import row
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Label, Query, RunState
 from redfirst.collector_processor.terminal import WIDTH, Screen, clean, fit
 
-_WIDTHS = (("TRACE", 9), ("JUDGED", 15), ("AGENT", 16), ("SPANS", 6), ("VER", 4))
+_WIDTHS = (("TRACE", 9), ("JUDGED", 15), ("AGENT", 14), ("SPANS", 6), ("VER", 4))
 _LEFT = sum(width for _, width in _WIDTHS)
 
 
@@ -60,7 +60,17 @@ def _became(item: Mapping[str, Any]) -> str:
     if item["state"] != RunState.SCORED.value:
         state = item["state"].replace("_", " ")
         return f"({state}{': ' + item['because'] if item['because'] else ''}){said}"
-    return listed([clean(check) for check in item["failed"]], WIDTH - _LEFT - len(said)) + said
+    return _named([clean(check) for check in item["failed"]], WIDTH - _LEFT - len(said)) + said
+
+
+def _named(checks: Sequence[str], room: int) -> str:
+    """As many names as fit and how many more there are; the first is named always, cut where it must be."""
+    for shown in range(len(checks), 1, -1):
+        text = ", ".join(checks[:shown]) + (f" +{len(checks) - shown}" if shown < len(checks) else "")
+        if len(text) <= room:
+            return text
+    more = f" +{len(checks) - 1}" if len(checks) > 1 else ""
+    return fit(checks[0], room - len(more)) + more if checks else ""
 
 
 def _rows(home: Home, *, every: bool, flagged: bool) -> Iterable[dict[str, Any]]:
