@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from redfirst.collector_processor.metrics import Metrics
-from redfirst.evaluators.errors import ConfigurationError
+from redfirst.evaluators.errors import RedfirstError
 from redfirst.evaluators.rules import load_rules
 
 Rules = tuple[str, str]
@@ -41,7 +41,7 @@ class RulesWatch:
                 return
             rules = (text, self._rules[1])
             load_rules(*rules)
-        except (OSError, UnicodeDecodeError, ConfigurationError) as problem:
+        except (OSError, UnicodeDecodeError, RedfirstError) as problem:
             self._metrics.add("redfirst_rules_reloads_total", result="refused")
             self._say(f"rules: {' '.join(str(problem).split())} The rules in force stay.")
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
@@ -105,5 +106,5 @@ def described(exporter: Any) -> dict[str, Any]:
         "name": type(exporter).__name__,
         "endpoint": endpoint if isinstance(endpoint, str) else None,
         "protocol": "grpc" if "grpc" in type(exporter).__module__ else "http",
-        "file": None if path is None else str(path),
+        "file": str(path) if isinstance(path, Path) else None,
     }

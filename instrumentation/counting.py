@@ -87,7 +87,9 @@ class SpanCounter(SpanProcessor):
                 one.closed_at = self._sampled.read()
 
     def watch(self, processor: SpanProcessor, exporter: SpanExporter) -> None:
-        """Count what this exporter does."""
+        """Count what this exporter does; one that takes no attribute stays uncounted."""
+        if not hasattr(exporter, "__dict__"):
+            return
         counted = CountedExport(exporter, processor, self._sampled.read())
         counted.told = self.told
         self.exports.append(counted)
@@ -107,7 +109,7 @@ class SpanCounter(SpanProcessor):
         known = {id(one.exporter) for one in self.exports}
         for processor in found:
             exporter = getattr(processor, "span_exporter", None)
-            if exporter is not None and id(exporter) not in known and hasattr(exporter, "__dict__"):
+            if exporter is not None and id(exporter) not in known:
                 self.watch(processor, exporter)
 
     def counts(self) -> SpanCounts:
