@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from redfirst.evaluators.outcome_shapes import OutcomeCheckShape, OutcomeShape
 from redfirst.evaluators.reference.learned_shapes import LearnedCheckShape, LearnedShape
 from redfirst.evaluators.reference.shapes import (
     Facts,
@@ -20,6 +21,7 @@ from redfirst.evaluators.rule_shapes import (
     ForbidShape,
     Id,
     MaxCallsShape,
+    PythonShape,
     RequireBeforeShape,
     Rule,
     SeverityName,
@@ -42,6 +44,7 @@ class TaskShape(Shape):
     reference: ReferenceShape | None = None
     facts: Facts | None = None
     state: StateShape | None = None
+    outcome: OutcomeShape | None = None
 
     @model_validator(mode="after")
     def _one_recall(self) -> TaskShape:
@@ -74,7 +77,9 @@ Declaration = Annotated[
     RequireBeforeShape
     | ForbidShape
     | MaxCallsShape
+    | PythonShape
     | RecallShape
+    | OutcomeCheckShape
     | StateRequiredShape
     | StateCollateralShape
     | MatchShape

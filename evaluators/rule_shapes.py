@@ -140,7 +140,23 @@ class MaxCallsShape(RuleShape):
     limit: Annotated[int, Field(ge=0, alias="max")]
 
 
-Rule = Annotated[RequireBeforeShape | ForbidShape | MaxCallsShape, Field(discriminator="kind")]
+FunctionName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.-]*(:[A-Za-z_][\w.]*)?$")]
+
+
+class PythonShape(Shape):
+    """``kind: python``: a function of the project, or a check that a package installed."""
+
+    kind: Literal["python"]
+    id: Id
+    severity: SeverityName = "flag"
+    check_class: Annotated[
+        Literal["goal", "protection", "budget", "judge", "trajectory"], Field(alias="class")
+    ] = "trajectory"
+    function: FunctionName
+    params: dict[str, Any] = {}
+
+
+Rule = Annotated[RequireBeforeShape | ForbidShape | MaxCallsShape | PythonShape, Field(discriminator="kind")]
 
 
 class WhenShape(Shape):

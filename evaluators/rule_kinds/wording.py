@@ -15,7 +15,7 @@ EXPECTED: Mapping[str, str] = {
     "state": "a mapping, as in state: {allowed: [{path: log.**}]}",
     "scopes": "a list of mappings, as in scopes: [{allowed: [{path: log.**}]}]",
     "id": "up to 100 letters, digits, _ . and -, a letter or digit first, as in id: verify-before-cancel",
-    "kind": "require_before, forbid or max_calls, as in kind: require_before",
+    "kind": "require_before, forbid, max_calls or python, as in kind: require_before",
     "severity": "info, note, flag or page, as in severity: page",
     "missing": "failed or ignore, as in missing: ignore (leave it out for inconclusive)",
     "order": "decided or executed, as in order: executed",
@@ -60,6 +60,13 @@ EXPECTED: Mapping[str, str] = {
     "signature": "a text, as in signature: cancel my order",
     "runs": "a whole number, 1 or more, as in runs: 40",
     "tools": "lists of counts by tool, as in tools: {get_order: [40, 3]}",
+    "outcome": "what a run of the task must come to, as in outcome: {answer: {contains: A-7}}",
+    "answer": "what the answer must be, as in answer: {contains: [A-7, 120.00]}",
+    "contains": "a text, a number, or a list of them, as in contains: [A-7, 120.00]",
+    "matches": "a regular expression, as in matches: (?i)cancelled",
+    "function": "module:function, or the name of an installed check, as in function: my_checks:no_weekend_refund",
+    "params": "arguments of the function by name, as in params: {limit: 3}",
+    "class": "goal, protection, budget, judge or trajectory, as in class: protection",
     "mentioned": "true or false, as in mentioned: true",
 }
 _LONGEST = 80

@@ -479,7 +479,12 @@ def test_explain_says_of_every_check_what_it_looked_at() -> None:
         assert line_with(lines, f"check    {check.id}")
         assert any(check.revision in line for line in lines)
     assert sum(line.startswith("because") for line in lines) == len(CHECKS)
-    assert line_with(lines, "these could not fail here").endswith("repeats, tool_errors")
+    assert "check    recovery" in " ".join(lines)
+    assert lines[lines.index(line_with(lines, "blind ")) :][:2] == [
+        "blind    repeats, tool_errors, recovery, arguments, ungrounded_argument: could",
+        "         not fail here, whatever the agent did",
+    ]
+    assert line_with(lines, "lacks    status of call #1: nothing says")
 
 
 def test_a_flagged_run_ends_with_the_command_that_freezes_it() -> None:

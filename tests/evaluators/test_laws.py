@@ -46,6 +46,7 @@ tasks:
     when: {request: {matches: please}}
     required_calls: [r, {tool: w, where: {args.x: 1}}, r]
     state: {required: [{path: a.b, equals: 1}], allowed: [{path: "a.*", mentioned: true}]}
+    outcome: {answer: {contains: A-7}, state: [{path: a.b, equals: 1}]}
   - id: narrow
     when: {request: {matches: b}}
     state: {allowed: [{path: a}], collateral: fail}
@@ -55,8 +56,9 @@ state: {allowed: [{path: b.**, to: [1, 2]}]}
 )
 CHECKS = (*default_checks(), *RULES)
 
-values = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["1", "a", '{"x": 1}', 1.5])
-calls = st.builds(
+values = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["1", "a", '{"x": 1}', 1.5, "A-7", "B-8"])
+SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
+plain_calls = st.builds(
     call,
     st.sampled_from(["r", "w", "g"]),
     args=st.none() | st.dictionaries(st.sampled_from(["x", "y"]), values, max_size=2),
@@ -68,6 +70,9 @@ calls = st.builds(
     idempotent=st.none() | st.booleans(),
     poll=st.booleans(),
 )
+calls = st.builds(
+    lambda made, schema: replace(made, schema=schema), plain_calls, st.sampled_from([None, SCHEMA])
+)
 states = st.lists(
     st.dictionaries(
         st.sampled_from(["a", "b"]), values | st.dictionaries(st.sampled_from("bc"), values), max_size=2
@@ -78,6 +83,7 @@ runs = st.builds(
     lambda made, **how: a_run(*made, **how),
     st.lists(calls, max_size=7),
     request=st.sampled_from([None, "please b", "no"]),
+    answer=st.sampled_from([None, "done", "A-7 costs 41.50"]),
     states=states,
     stop=st.sampled_from(["completed", "step_cap", "unknown"]),
     complete=st.booleans(),

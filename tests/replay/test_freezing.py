@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from redfirst.evaluators import Span, semconv
-from redfirst.evaluators.check import check_from_spec, judge
+from redfirst.evaluators.check import check_from_spec, default_checks, judge
 from redfirst.evaluators.reading import read_runs
 from redfirst.instrumentation import agent, tool
 from redfirst.replay.freezing import FreezeRefused, RecordedRun, freeze, same_task
@@ -51,7 +51,7 @@ def test_the_failed_check_is_the_target_and_the_passed_ones_are_guards(
     scenario = freeze(recorded(shop.bad()), CHECKS).scenario
 
     assert [check.id for check in scenario.targets()] == ["verify-before-cancel"]
-    assert {check.id for check in scenario.guards()} == {"repeats", "termination", "tool_errors"}
+    assert {check.id for check in scenario.guards()} == {check.id for check in default_checks()}
 
 
 def test_a_run_without_a_failure_is_refused(shop: ModuleType, recorded: Record) -> None:
