@@ -105,7 +105,7 @@ def _exempt(claim: Claim) -> bool:
     value = claim.value
     return (
         isinstance(value, Decimal)
-        and value == value.to_integral_value()
+        and "." not in claim.text
         and not claim.text.startswith("$")
         and (
             value <= SMALL

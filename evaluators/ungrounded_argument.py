@@ -59,7 +59,7 @@ def _seen(run: Trajectory) -> Verdict:
     sources = _Sources(run)
     lost = [one for one in given if not sources.tell(one)]
     good = len(given) - len(lost)
-    if lost and (lack := _unread(run)):
+    if lost and (lack := lacks_calls(run) or _unread(run)):
         return inconclusive(f"where {_named(lost[0])} has its id from cannot be told: {lack}")
     if lost:
         findings = [_finding(one) for one in lost]

@@ -628,7 +628,11 @@ TASK = "schema: redfirst.rules/1\ntasks:\n  - id: a\n    when: {agent: x}\n"
         (RULE.replace("id: a", "id: two words"), 3, "id: expected up to 100 letters, digits, _ . and -"),
         (RULE.replace("id: a", "id: two words"), 3, "as in id: verify-before-cancel; found 'two words'"),
         (RULE.replace("id: a", "id:"), 3, "; found nothing"),
-        (RULE.replace("kind: forbid", "kind:"), 4, "kind: expected require_before, forbid, max_calls or python"),
+        (
+            RULE.replace("kind: forbid", "kind:"),
+            4,
+            "kind: expected require_before, forbid, max_calls or python",
+        ),
         (RULE.replace("call: x", "call: 5"), 5, "call: expected a tool, a list of tools, or a mapping"),
         (RULE.replace("call: x", "call: {tool: x, where: [a]}"), 5, "expected conditions by path, as in"),
         (RULE.replace("call: x", "call: {tool: x, status: done}"), 5, "as in status: [ok, tool_error]"),
