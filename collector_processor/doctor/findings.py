@@ -106,6 +106,19 @@ def _size(path: Path) -> str:
     return f"{path.stat().st_size} bytes" if path.is_file() else "not there yet"
 
 
+def checks(installed: Mapping[str, str]) -> list[Finding]:
+    """The checks that packages offer; ``installed`` has where each is by its name."""
+    told = ", ".join(f"{name} ({where})" for name, where in installed.items()) or "none"
+    return [
+        Finding(
+            subject="checks",
+            level=Level.OK,
+            found=f"installed: {told}",
+            means="Each judges runs only where a rule names it: {id: …, kind: python, function: NAME}.",
+        )
+    ]
+
+
 def sampling(environment: Mapping[str, str], sampler: str | None = None) -> list[Finding]:
     """Whether runs are thrown away before anything is known of them; ``sampler`` describes a provider's own."""
     name = environment.get("OTEL_TRACES_SAMPLER", "").strip().lower()
