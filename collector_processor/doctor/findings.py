@@ -12,7 +12,10 @@ from pathlib import Path
 from redfirst.instrumentation.capture import Content
 
 ALL = ("all",)
-_CONTENT = ("repeats", "policy rules", "recall", "state", "freeze")
+_CONTENT = (
+    *("repeats", "arguments", "unverified_claim", "ungrounded_argument"),
+    *("policy rules", "recall", "outcome", "state", "freeze"),
+)
 _MESSAGES = ("recall", "termination", "freeze")
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no"})

@@ -54,6 +54,20 @@ def test_the_failed_check_is_the_target_and_the_passed_ones_are_guards(
     assert {check.id for check in scenario.guards()} == {check.id for check in default_checks()}
 
 
+def test_code_is_no_part_of_a_scenario(shop: ModuleType, recorded: Record) -> None:
+    """A check that is a function is left out beside others, and refused where it is all that failed."""
+    code = replace(CHECKS[-1], id="mine", spec={"kind": "python", "id": "mine", "function": "a:b"})
+    incident = recorded(shop.bad())
+    both = replace(incident, verdicts=judge(incident.run, (*CHECKS, code)))
+    draft = freeze(both, (*CHECKS, code))
+
+    assert [check.id for check in draft.scenario.targets()] == ["verify-before-cancel"]
+    assert "mine" not in {check.id for check in draft.scenario.guards()}
+    assert "check mine is code, which a scenario does not carry" in draft.notes
+    with pytest.raises(FreezeRefused, match="'mine' failed, and it is code"):
+        freeze(both, (*CHECKS, code), only=["mine"])
+
+
 def test_a_run_without_a_failure_is_refused(shop: ModuleType, recorded: Record) -> None:
     """Nothing failed, so there is nothing to prove."""
     with pytest.raises(FreezeRefused, match="no check of severity flag failed"):
