@@ -71,7 +71,7 @@ def test_coverage_names_the_checks_that_could_not_fire(capsys: pytest.CaptureFix
     run = json.loads(capsys.readouterr().out)
     blind = {one["check"]: one["because"] for one in run["coverage"]["blind"]}
 
-    assert {"arguments", "repeats", "unverified_claim", "ungrounded_argument"} == set(blind)
+    assert set(blind) == {"arguments", "unverified_claim", "ungrounded_argument"}
     assert all(blind.values())
 
 
