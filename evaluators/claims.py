@@ -85,7 +85,7 @@ def whole_id(text: str) -> str | None:
     token = text.strip().lstrip("#")
     if not 2 <= len(token) <= LONGEST_ID or token.isalpha() or not _TOKEN.fullmatch(token):
         return None
-    if _DATES[0].match(token) or _SKIPPED.match(token):
+    if token[0].isdigit() and (_DATES[0].match(token) or _SKIPPED.match(token)):
         return None
     found = list(_of(token, "", ""))
     return found[0].name if len(found) == 1 and found[0].kind == "id" and found[0].text == token else None
