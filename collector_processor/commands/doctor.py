@@ -15,8 +15,8 @@ from redfirst.collector_processor.doctor.findings import Finding, Level
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.terminal import Screen, clean
 from redfirst.evaluators.errors import ConfigurationError
-from redfirst.instrumentation.counts import SpanCounts
 from redfirst.evaluators.python_check import installed
+from redfirst.instrumentation.counts import SpanCounts
 from redfirst.replay.project import load_project
 
 _FILE_ALONE = "Where configure(file=…) is all you use, name the file under traces: in redfirst.yaml."
