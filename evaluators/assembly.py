@@ -11,9 +11,9 @@ from redfirst.evaluators.dialects.facts import Kind
 from redfirst.evaluators.dialects.messages import last_text
 from redfirst.evaluators.ending import Course, answer_of, root_agent, termination_of
 from redfirst.evaluators.handoffs import Names, agent_name, answer_in, gives_answer, handoffs_of
-from redfirst.evaluators.joining import Asked, Joined, join
+from redfirst.evaluators.joining import Asked, Joined, agent_key, join
 from redfirst.evaluators.later import as_held
-from redfirst.evaluators.structure import Node, Tree, model_nodes, tool_nodes
+from redfirst.evaluators.structure import Key, Node, Tree, model_nodes, tool_nodes
 from redfirst.evaluators.trajectory import (
     Completeness,
     Coverage,
@@ -41,10 +41,13 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
     ]
     executed = tool_nodes(tree)
     root = root_agent(tree)
-    answers = [] if root is not None and root.facts.says_why else _answers(asked, models)
+    told = root is not None and root.facts.says_why
+    answers = [] if told else _answers(asked, models)
+    given = [] if told else _given_answers(tree, executed, model_spans)
     if answers:
         asked = [item for item in asked if item not in answers]
         executed = [node for node in executed if not gives_answer(node.facts.name)]
+    executed = [node for node in executed if node not in given]
     recorded = bool(models) and all(call.output is not None or call.failed for call in models)
     over = [item for item in asked if names.is_handoff(item.call.name, item.call.arguments)]
     passed, joined = _apart(join(tree, model_spans, asked, executed), names, over)
@@ -59,8 +62,12 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
         outer=outer,
         handoffs=handoffs,
         handoff_ids=frozenset(item.call.call_id or item.call.name for item in over),
-        finished=bool(outer) and any(item.turn == outer[-1].index for item in answers),
-        final_answer=answer_in(answers[-1].call.arguments) if answers else None,
+        finished=bool(outer)
+        and (
+            any(item.turn == outer[-1].index for item in answers)
+            or any(node.span.start_ns >= outer[-1].start_ns for node in given)
+        ),
+        final_answer=next((said for said in _final_texts(answers, given) if said), None),
     )
     end = termination_of(course)
     own = any(node.facts.dialect == OWN for node in tree.nodes.values())
@@ -123,6 +130,23 @@ def _answers(asked: Sequence[Asked], models: Sequence[ModelCall]) -> list[Asked]
     """The requests, each in the last turn of its agent, by which a model gives its answer."""
     last = {call.agent: call.index for call in models}.values()
     return [item for item in asked if gives_answer(item.call.name) and item.turn in last]
+
+
+def _given_answers(tree: Tree, executed: Sequence[Node], models: Sequence[Node]) -> list[Node]:
+    """The executions, after the last turn of their agent, of the tool by which a model gives its answer."""
+    last: dict[Key | None, int] = {}
+    mine = [node for node in executed if gives_answer(node.facts.name) and not node.facts.failed]
+    for node in models if mine else ():
+        last[agent_key(tree, node)] = max(last.get(agent_key(tree, node), 0), node.span.start_ns)
+    return [node for node in mine if node.span.start_ns >= last.get(agent_key(tree, node), 0)]
+
+
+def _final_texts(answers: Sequence[Asked], given: Sequence[Node]) -> Iterable[str | None]:
+    """What was said by them, the last one first."""
+    for item in reversed(answers):
+        yield answer_in(item.call.arguments)
+    for node in reversed(given):
+        yield answer_in(node.facts.arguments)
 
 
 def _apart(joined: Joined, names: Names, over: Sequence[Asked]) -> tuple[Joined, Joined]:

@@ -168,14 +168,19 @@ def _end(reason: Stop, because: str, node: Node, cap: int | None = None) -> Term
 
 def _from_last_turn(course: Course, root: Node | None) -> Termination:
     last = course.outer[-1] if course.outer else None
+    if course.finished and last is not None:
+        where = root.span.span_id if root else last.span_id
+        return Termination(
+            reason=Stop.COMPLETED, because="the last turn gave the final answer", span_id=where
+        )
     if last is None or last.output is None:
         return _without_turns(course, root, last)
     where = root.span.span_id if root else last.span_id
     calls = last.output.tool_calls
-    if course.finished:
-        return Termination(
-            reason=Stop.COMPLETED, because="the last turn gave the final answer", span_id=where
-        )
+    cap = root.facts.step_cap if root else None
+    if cap is not None and not calls and sum(not call.failed for call in course.outer) > cap:
+        because = f"a turn without tools followed the last of {cap} that the agent may take"
+        return Termination(reason=Stop.STEP_CAP, cap=cap, because=because, span_id=where)
     if calls and not (root is not None and root.facts.answer):
         return _asked_in_vain(course, root, last, where)
     finish = (last.finish_reason or "").lower()

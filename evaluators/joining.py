@@ -144,19 +144,19 @@ def _windows(tree: Tree, models: Sequence[Node], asked: Iterable[Asked]) -> Mapp
     """When the calls of each turn may begin: until the same agent asks its model again."""
     starts: dict[Key | None, list[int]] = {}
     for node in models:
-        starts.setdefault(_agent_key(tree, node), []).append(node.span.start_ns)
+        starts.setdefault(agent_key(tree, node), []).append(node.span.start_ns)
     for times in starts.values():
         times.sort()
     windows: dict[int, tuple[int, int]] = {}
     for item in asked:
         if item.turn not in windows:
             span = item.model.span
-            mine = starts.get(_agent_key(tree, item.model), ())
+            mine = starts.get(agent_key(tree, item.model), ())
             after = bisect_right(mine, max(span.start_ns, span.end_ns))
             windows[item.turn] = (span.start_ns, mine[after] if after < len(mine) else _FOREVER)
     return windows
 
 
-def _agent_key(tree: Tree, node: Node) -> Key | None:
+def agent_key(tree: Tree, node: Node) -> Key | None:
     agent = tree.agent(node)
     return agent.key if agent else None

@@ -7,11 +7,14 @@ content blocks, the GenAI conventions' parts, LangChain dumps, Google contents.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from redfirst.evaluators.dialects.common import first
+from redfirst.evaluators.dialects.printed import printed
 from redfirst.evaluators.dialects.values import (
+    REDACTED,
     block_text,
     first_text,
     items_of,
@@ -41,11 +44,17 @@ _ANSWER_PARTS = frozenset({"tool_call_response", "tool_result", "function_call_o
 _BEDROCK = {"toolUse": "tool_use", "toolResult": "tool_result"}
 _ID_KEYS = ("id", "call_id", "tool_use_id", "toolUseId", "toolCallId", "tool_call_id")
 _DEPTH = 6
+_ASKED = ("task", "query", "question", "prompt", "user_prompt", "user_input", "input")
+_SAID = ("output", "response")
+_PRINTED = re.compile(r"[A-Z]\w*\(\w+=")
+_PRINTED_OUTPUT = re.compile(
+    r"\w+\((?:final_)?(?:output|result|response)=(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", re.DOTALL
+)
 
 
 def requested(name: object, arguments: object, call_id: object) -> RequestedCall:
     """A call as the model asked for it; arguments that are no JSON object stay as text."""
-    raw = arguments if isinstance(arguments, str) else None
+    raw = arguments if isinstance(arguments, str) and arguments not in REDACTED else None
     found: object = {} if isinstance(arguments, str) and not arguments.strip() else unpacked(arguments)
     if isinstance(found, str):
         found = unpacked(found)
@@ -77,7 +86,8 @@ def messages_of(value: object, depth: int = 0) -> tuple[Message, ...] | None:
         return None
     if len(found) == 1 and isinstance(found[0], list):
         return messages_of(found[0], depth + 1)
-    out = [message for item in found if isinstance(item, Mapping) for message in message_of(item)]
+    items = [printed(item) if isinstance(item, str) else item for item in found]
+    out = [message for item in items if isinstance(item, Mapping) for message in message_of(item)]
     return tuple(out) or None
 
 
@@ -88,7 +98,7 @@ def _roles_known(messages: Iterable[Message]) -> bool:
 def message_of(item: Mapping[str, object]) -> Iterable[Message]:
     """The message or messages one recorded object holds."""
     inner = _inside(item)
-    kind = text(item.get("type"))
+    kind = item.get("type")
     if inner is not None:
         yield from message_of({**inner, "type": inner.get("type", kind)})
         return
@@ -114,7 +124,7 @@ def _inside(item: Mapping[str, object]) -> Mapping[str, object] | None:
     """The message inside an envelope."""
     if "lc" in item and isinstance(item.get("kwargs"), Mapping):
         return mapping(item["kwargs"])
-    if text(item.get("type")) in _LANGCHAIN and isinstance(item.get("data"), Mapping):
+    if item.get("type") in _LANGCHAIN and isinstance(item.get("data"), Mapping):
         return mapping(item["data"])
     if "role" not in item and isinstance(item.get("message"), Mapping):
         return mapping(item["message"])
@@ -147,6 +157,8 @@ def _with_parts(role: str, item: Mapping[str, object]) -> Iterable[Message]:
 def _take(part: object, said: list[str], calls: list[RequestedCall], answers: list[Message]) -> None:
     """Sort one content part into texts, requested calls and tool answers."""
     if isinstance(part, str):
+        if part in REDACTED:
+            return
         call = call_in_repr(part)
         if call:
             calls.append(call)
@@ -160,28 +172,29 @@ def _take(part: object, said: list[str], calls: list[RequestedCall], answers: li
 def _take_part(
     part: Mapping[str, object], said: list[str], calls: list[RequestedCall], answers: list[Message]
 ) -> None:
-    kind = text(part.get("type", part.get("kind")))
+    kind = part.get("type", part.get("kind"))
     for name, meant in _BEDROCK.items() if kind is None else ():
         if kind is None and (inside := mapping(part.get(name))) is not None:
             part, kind = inside, meant
     if (
         kind in _CALL_PARTS
         or isinstance(part.get("function_call"), Mapping)
-        or ("tool_name" in part and "tool_kwargs" in part)
+        or ("tool_name" in part and {"tool_kwargs", "arguments"} & set(part))
     ):
         body = object_of(part.get("function_call")) or object_of(part.get("function")) or part
         called = first_text(body.get("name"), body.get("toolName"), body.get("tool_name"))
         calls.append(
             requested(called, first(body, "arguments", "input", "args", "tool_kwargs"), _id(part, body))
         )
-    elif kind in _ANSWER_PARTS or isinstance(part.get("function_response"), Mapping):
+    elif kind in _ANSWER_PARTS or isinstance(part.get("function_response"), Mapping) or _answers(part):
         body = object_of(part.get("function_response")) or part
+        origin = object_of(part.get("origin")) or body
         answers.append(
             Message(
                 role="tool",
                 content=_as_text(first(body, "response", "result", "output", "content")),
-                tool_call_id=_id(part, body),
-                name=text(body.get("name")),
+                tool_call_id=_id(part, origin),
+                name=first_text(body.get("name"), origin.get("tool_name")),
                 failed=_failed(part),
             )
         )
@@ -189,6 +202,11 @@ def _take_part(
         inner = first_text(part.get("text"), part.get("content"), part.get("refusal"))
         if inner is not None:
             _take(inner, said, calls, answers)
+
+
+def _answers(part: Mapping[str, object]) -> bool:
+    """A result that carries the call it belongs to."""
+    return "result" in part and isinstance(part.get("origin"), Mapping)
 
 
 def _failed(item: Mapping[str, object]) -> bool:
@@ -302,8 +320,20 @@ def spoken(value: object, role: str) -> str | None:
         )
     found = unpacked(value)
     if isinstance(found, Mapping):
-        return first_text(found.get("output"), found.get("response")) if role == "assistant" else None
-    return found if isinstance(found, str) and found else None
+        return first_text(*(found.get(key) for key in (_SAID if role == "assistant" else _ASKED)))
+    return _printed(found) if isinstance(found, str) and found and found not in REDACTED else None
+
+
+def _printed(text: str) -> str | None:
+    """The text, or the output inside the printed form of a result: ``RunResult(output='…', …)``."""
+    if not _PRINTED.match(text):
+        return text
+    found = _PRINTED_OUTPUT.match(text)
+    try:
+        said = ast.literal_eval(found.group("text")) if found else None
+    except (ValueError, SyntaxError, MemoryError):
+        return None
+    return said if isinstance(said, str) and said else None
 
 
 def last_text(messages: Iterable[Message] | None, role: str) -> str | None:

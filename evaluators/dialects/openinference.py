@@ -16,6 +16,7 @@ from redfirst.evaluators.dialects.values import (
     first_text,
     mapping,
     named_by_schema,
+    number,
     outcome_of,
     text,
 )
@@ -23,6 +24,8 @@ from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import MISSING
 
 KINDS = {"LLM": Kind.MODEL, "TOOL": Kind.TOOL, "AGENT": Kind.AGENT}
+_METHOD = re.compile(r"(.+)\.(?:run|run_async|run_stream|arun|invoke|ainvoke|kickoff|_execute_core)")
+"""Agents' spans that are named after the agent and the method that was called."""
 _HANDOFF_SPAN = re.compile(r"hand-?off to (.+)", re.IGNORECASE)
 
 
@@ -122,8 +125,26 @@ def _agent(span: Span) -> dict[str, object]:
         attributes.get("graph.node.id"),
         meta.get("lc_agent_name"),
         # the OpenAI Agents SDK's root is named after the workflow, and its agents say their names
-        None if span.scope.endswith(".openai_agents") else span.name,
+        None if span.scope.endswith(".openai_agents") else _before_method(span.name),
     )
     asked = attributes.get(semconv.INPUT_VALUE)
     said = attributes.get(semconv.OUTPUT_VALUE)
-    return {"name": name, "request": spoken(asked, "user"), "answer": spoken(said, "assistant")}
+    return {
+        "name": name,
+        "request": spoken(asked, "user"),
+        "answer": spoken(said, "assistant"),
+        "step_cap": step_cap_in(attributes),
+    }
+
+
+def _before_method(name: str) -> str:
+    found = _METHOD.fullmatch(name)
+    return found.group(1) if found else name
+
+
+def step_cap_in(attributes: Attributes) -> int | None:
+    """The step limit an agent was run with, where its framework writes it down."""
+    for key, value in attributes.items():
+        if key.endswith((".max_steps", ".max_turns", ".max_iterations", ".max_agent_steps")):
+            return number(value)
+    return None

@@ -60,7 +60,16 @@ def _input(attributes: Attributes, tools: _Tools) -> tuple[Message, ...] | None:
     asked = tuple(
         m for record in flattened(attributes, semconv.OI_INPUT_MESSAGES) for m in _message(record, tools)
     )
-    return asked or messages_of(attributes.get(semconv.INPUT_VALUE))
+    if asked and not any(_silent(message) for message in asked):
+        return asked
+    raw = messages_of(attributes.get(semconv.INPUT_VALUE))
+    return raw if raw and len(raw) >= len(asked) else asked or None
+
+
+def _silent(message: Message) -> bool:
+    """A message whose role is all that was taken over."""
+    unsaid = message.content is None and not message.tool_calls
+    return unsaid if message.role in ("assistant", "tool") else False
 
 
 def _tools(attributes: Attributes) -> tuple[Mapping[str, object], ...] | None:
@@ -148,14 +157,15 @@ def _complete(message: Message | None) -> bool:
     if message is None or (message.content is None and not message.tool_calls):
         return False
     return all(
-        call.name and (call.arguments is not None or call.raw_arguments) for call in message.tool_calls
+        call.name and call.call_id and (call.arguments is not None or call.raw_arguments)
+        for call in message.tool_calls
     )
 
 
 def _raw_output(raw: object, attributes: Attributes) -> Message | None:
     """What the model said by its raw response."""
     if isinstance(raw, Mapping):
-        for path in (raw.get("choices"), raw.get("output"), _generations(raw)):
+        for path in (raw.get("choices"), raw.get("output"), raw.get("replies"), _generations(raw)):
             if isinstance(path, list) and (found := one_output(messages_of(path))) is not None:
                 return found
         return one_output(messages_of(raw))

@@ -20,6 +20,9 @@ _ENVELOPE_NOISE = frozenset({"sanitize_inputs_outputs"})
 _ERROR_TEXT = re.compile(r"Error\b|Exception\b|[A-Z]\w*(?:Error|Exception)\b[:(]")
 
 
+REDACTED = frozenset({"__REDACTED__", "<elided>", "[REDACTED]", "<redacted>", "<REDACTED>"})
+"""What OpenInference, Google ADK and collectors write in the place of content that is kept back."""
+
 _DIGITS = bytes(48 if 48 <= byte < 58 else 32 for byte in range(256))
 _LONG_NUMBER = b"0" * 19
 _DEEP = 400
@@ -151,6 +154,8 @@ def arguments_of(value: object) -> Arguments:
         return Arguments()
     found = unpacked(value)
     if isinstance(found, str):
+        if found in REDACTED:
+            return Arguments()
         found = literal(found)
     if isinstance(found, Mapping):
         return _from_envelope(found)
@@ -198,6 +203,8 @@ def outcome_of(value: object, depth: int = 0) -> Outcome:
     if value is None or value is MISSING:
         return Outcome()
     found = container(value)
+    if isinstance(found, str) and found in REDACTED:
+        return Outcome()
     if isinstance(found, Mapping) and depth < 5:
         return _from_message(found, depth)
     if isinstance(found, list) and (joined := block_text(found)) is not None:
