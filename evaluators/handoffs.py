@@ -30,6 +30,8 @@ class Names:
     """
 
     agents: frozenset[str]
+    called: frozenset[str] = frozenset()
+    """Agents that ran inside another one: a call of that very name is how control came to them."""
 
     @classmethod
     def of(cls, tree: Tree) -> Names:
@@ -39,10 +41,12 @@ class Names:
             if node.facts.agent:
                 found.add(node.facts.agent)
             found |= {above.span.name for above in tree.ancestors(node) if above.facts.kind is Kind.STRUCTURE}
-        return cls(frozenset(_plain(name) for name in found if name))
+        return cls(frozenset(_plain(name) for name in found if name), frozenset(_called(tree)))
 
     def target(self, name: str, arguments: Mapping[str, object] | None) -> str | None:
         """The agent a call of this name hands over to; empty when it is a hand-off to nobody named."""
+        if _plain(name) in self.called:
+            return name
         flat = _SEPARATORS.sub("_", name.strip())
         certain, likely = _CERTAIN.fullmatch(flat), _LIKELY.fullmatch(flat)
         if certain:
@@ -58,6 +62,15 @@ class Names:
     def is_handoff(self, name: str | None, arguments: Mapping[str, object] | None) -> bool:
         """Whether a call of this name passes control on."""
         return name is not None and self.target(name, arguments) is not None
+
+
+def _called(tree: Tree) -> Iterable[str]:
+    for node in tree.of_kind(Kind.AGENT):
+        caller = tree.agent(node)
+        while caller is not None and not caller.facts.name:
+            caller = tree.agent(caller)
+        if node.facts.name and caller is not None and caller.facts.name != node.facts.name:
+            yield _plain(node.facts.name)
 
 
 def gives_answer(name: str | None) -> bool:

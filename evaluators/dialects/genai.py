@@ -47,6 +47,9 @@ KINDS = {
     "handoff": Kind.HANDOFF,
     "agent_handoff": Kind.HANDOFF,
 }
+_CONVENTIONAL = {
+    name: kind for name, kind in KINDS.items() if name in ("chat", "generate_content", "execute_tool", "invoke_agent")
+}
 _DETAILS = "gen_ai.client.inference.operation.details"
 _PLACEHOLDERS = frozenset({"unknown", ""})
 
@@ -57,6 +60,7 @@ TOKEN_NAMES = {
         "gen_ai.usage.cache_read.input_tokens",
         "gen_ai.usage.cache_read_input_tokens",
         "gen_ai.usage.details.cache_read_tokens",
+        "gen_ai.usage.input_cached_tokens",
     ),
     "reasoning": (
         "gen_ai.usage.reasoning.output_tokens",
@@ -79,13 +83,18 @@ class GenAI:
 
 
 def kind_of(span: Span) -> Kind:
-    """What the operation name says; without one, a tool's or a model's span is known by its keys."""
+    """What the operation name says; without one, the span's name, which begins with it by the conventions, or
+    what only a tool's or a model's span carries."""
     attributes = span.attributes
     operation = attributes.get(semconv.OPERATION)
     if isinstance(operation, str):
         return KINDS.get(operation, Kind.STRUCTURE)
+    if (named_so := _CONVENTIONAL.get(span.name.partition(" ")[0])) is not None:
+        return named_so
     if semconv.TOOL_NAME in attributes:
         return Kind.TOOL
+    if semconv.AGENT_NAME in attributes:
+        return Kind.STRUCTURE
     named = semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes
     said = semconv.OUTPUT_MESSAGES in attributes or any(
         event.name == "gen_ai.choice" for event in span.events

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from redfirst.evaluators import semconv
-from redfirst.evaluators.dialects.common import Attributes, flattened
+from redfirst.evaluators.dialects.common import Attributes, first, flattened
 from redfirst.evaluators.dialects.messages import message_of, messages_of, one_output
 from redfirst.evaluators.dialects.values import container, listed, mapping, plain, text, unpacked
 from redfirst.evaluators.span import LogRecord, Span
@@ -113,7 +113,8 @@ def from_content(attributes: Attributes, span: Span) -> tuple[tuple[Message, ...
                 if key in ("gen_ai.prompt", "gen_ai.completion")
             }
         )
-    asked, said = found.get("gen_ai.prompt"), found.get("gen_ai.completion")
+    # Logfire's first format keeps request and response as they went over the wire.
+    asked, said = first(found, "gen_ai.prompt", "request_data"), first(found, "gen_ai.completion", "response_data")
     messages = messages_of(asked)
     if messages is None and isinstance(unpacked(asked), str):
         messages = (Message(role="user", content=str(unpacked(asked))),)

@@ -46,7 +46,7 @@ class Langfuse:
             "session": first_text(
                 attributes.get(semconv.SESSION_ID), _meta(attributes, "langfuse_session_id")
             ),
-            "user": text(attributes.get(semconv.USER_ID)),
+            "user": first_text(attributes.get(semconv.USER_ID), _meta(attributes, "langfuse_user_id")),
             "agent": _meta(attributes, "lc_agent_name"),
             **_error(span, failed=failed),
         }
@@ -124,6 +124,18 @@ def _tools(asked: object) -> tuple[Mapping[str, object], ...] | None:
     return tuple(item for item in found if isinstance(item, Mapping)) or None if found else None
 
 
+def _anthropic(usage: Mapping[str, object]) -> Tokens:
+    """Counts under Anthropic's names, which leave the cached tokens out of the input."""
+    plain_in = number(usage.get("input_tokens"))
+    cached = number(usage.get("cache_read_input_tokens"))
+    rest = (cached or 0) + (number(usage.get("cache_creation_input_tokens")) or 0)
+    return Tokens(
+        input=None if plain_in is None else plain_in + rest,
+        output=number(usage.get("output_tokens")),
+        cached=cached,
+    )
+
+
 def _tokens(usage: Mapping[str, object] | None) -> Tokens:
     """Token counts. Under the vendor's names they are whole; under Langfuse's own names each part was
     taken out of its sum and stands beside it, so the sum is put together again."""
@@ -140,6 +152,8 @@ def _tokens(usage: Mapping[str, object] | None) -> Tokens:
             cached=number(into.get("cached_tokens")),
             reasoning=number(out.get("reasoning_tokens")),
         )
+    if "input_tokens" in usage or "output_tokens" in usage:
+        return _anthropic(usage)
     parts_in = [
         n for key, value in usage.items() if key.startswith("input_") and (n := number(value)) is not None
     ]

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from redfirst.evaluators.dialects.common import first
-from redfirst.evaluators.dialects.printed import printed
 from redfirst.evaluators.dialects.values import (
     REDACTED,
     block_text,
@@ -86,8 +85,7 @@ def messages_of(value: object, depth: int = 0) -> tuple[Message, ...] | None:
         return None
     if len(found) == 1 and isinstance(found[0], list):
         return messages_of(found[0], depth + 1)
-    items = [printed(item) if isinstance(item, str) else item for item in found]
-    out = [message for item in items if isinstance(item, Mapping) for message in message_of(item)]
+    out = [message for item in found if isinstance(item, Mapping) for message in message_of(item)]
     return tuple(out) or None
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from redfirst.evaluators import semconv
-from redfirst.evaluators.dialects.common import Attributes, error_of
+from redfirst.evaluators.dialects.common import Attributes, begins_any, error_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts, facts_with
 from redfirst.evaluators.dialects.messages import spoken
 from redfirst.evaluators.dialects.openinference_model import read_model
@@ -58,6 +58,13 @@ class OpenInference:
         elif kind is Kind.HANDOFF:
             fields |= _handoff(span)
         return facts_with(fields)
+
+
+class OpenInferenceByKeys(OpenInference):
+    """Spans that lost both kind and scope on their way, and still carry messages or token counts."""
+
+    def claims(self, span: Span) -> bool:
+        return begins_any(span.attributes, "llm.")
 
 
 def _kind(attributes: Attributes) -> Kind:

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, first, flattened, tokens_of
 from redfirst.evaluators.dialects.messages import message_of, messages_of, one_output
+from redfirst.evaluators.dialects.printed import printed
 from redfirst.evaluators.dialects.values import (
     first_text,
     items_of,
@@ -41,6 +42,8 @@ def read_model(attributes: Attributes) -> dict[str, object]:
     )
     if not _complete(said):
         said = _fuller(said, _raw_output(raw, attributes))
+    elif said is not None and any(call.call_id is None for call in said.tool_calls):
+        said = _identified(said, _raw_output(raw, attributes))
     return {
         "input": Later(partial(_input, attributes, tools)),
         "output": said,
@@ -60,10 +63,16 @@ def _input(attributes: Attributes, tools: _Tools) -> tuple[Message, ...] | None:
     asked = tuple(
         m for record in flattened(attributes, semconv.OI_INPUT_MESSAGES) for m in _message(record, tools)
     )
-    if asked and not any(_silent(message) for message in asked):
-        return asked
-    raw = messages_of(attributes.get(semconv.INPUT_VALUE))
-    return raw if raw and len(raw) >= len(asked) else asked or None
+    raw = attributes.get(semconv.INPUT_VALUE)
+    if not any(_silent(message) for message in asked):
+        return asked or messages_of(raw)
+    whole = messages_of(raw) or _as_printed((mapping(raw) or {}).get("messages"))
+    return whole if whole and len(whole) >= len(asked) else asked
+
+
+def _as_printed(found: object) -> tuple[Message, ...] | None:
+    """The messages of a list of printed ones."""
+    return messages_of([printed(item) for item in items_of(found) if isinstance(item, str)])
 
 
 def _silent(message: Message) -> bool:
@@ -157,7 +166,7 @@ def _complete(message: Message | None) -> bool:
     if message is None or (message.content is None and not message.tool_calls):
         return False
     return all(
-        call.name and call.call_id and (call.arguments is not None or call.raw_arguments)
+        call.name and (call.arguments is not None or call.raw_arguments)
         for call in message.tool_calls
     )
 
@@ -165,9 +174,11 @@ def _complete(message: Message | None) -> bool:
 def _raw_output(raw: object, attributes: Attributes) -> Message | None:
     """What the model said by its raw response."""
     if isinstance(raw, Mapping):
-        for path in (raw.get("choices"), raw.get("output"), raw.get("replies"), _generations(raw)):
+        for path in (raw.get("choices"), raw.get("output"), _generations(raw)):
             if isinstance(path, list) and (found := one_output(messages_of(path))) is not None:
                 return found
+        if (found := one_output(_as_printed(raw.get("replies")))) is not None:
+            return found
         return one_output(messages_of(raw))
     if isinstance(raw, list):
         calls = message_of({"role": "assistant", "tool_calls": raw})
@@ -193,6 +204,17 @@ def _fuller(said: Message | None, raw: Message | None) -> Message | None:
     if len(raw.tool_calls) >= len(calls):
         calls = raw.tool_calls
     return replace(said, content=said.content if said.content is not None else raw.content, tool_calls=calls)
+
+
+def _identified(said: Message, raw: Message | None) -> Message:
+    """The same calls with the ids that the raw response gives them."""
+    if raw is None or [call.name for call in raw.tool_calls] != [call.name for call in said.tool_calls]:
+        return said
+    calls = (
+        replace(call, call_id=call.call_id or other.call_id)
+        for call, other in zip(said.tool_calls, raw.tool_calls, strict=True)
+    )
+    return replace(said, tool_calls=tuple(calls))
 
 
 def _finish_in(raw: object) -> str | None:

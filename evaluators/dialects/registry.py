@@ -10,7 +10,7 @@ from redfirst.evaluators.dialects.google_adk import GoogleADK
 from redfirst.evaluators.dialects.langfuse import Langfuse
 from redfirst.evaluators.dialects.mcp import MCP
 from redfirst.evaluators.dialects.mlflow import MLflow
-from redfirst.evaluators.dialects.openinference import OpenInference
+from redfirst.evaluators.dialects.openinference import OpenInference, OpenInferenceByKeys
 from redfirst.evaluators.dialects.own import Own
 from redfirst.evaluators.dialects.pydantic_ai import PydanticAI
 from redfirst.evaluators.dialects.traceloop import Traceloop
@@ -28,6 +28,7 @@ DIALECTS: tuple[Dialect, ...] = (
     PydanticAI(),
     Traceloop(),
     GenAI(),
+    OpenInferenceByKeys(),
 )
 """From the most particular to the most general; the first that claims a span reads it."""
 

@@ -36,11 +36,12 @@ class Vercel:
     name = "vercel"
 
     def claims(self, span: Span) -> bool:
-        return "ai.operationId" in span.attributes
+        return "ai.operationId" in span.attributes or _said_otherwise(span) is not None
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:  # noqa: ARG002 - it writes no logs
         attributes = span.attributes
-        operation = str(attributes["ai.operationId"])
+        operation = str(attributes.get("ai.operationId") or _said_otherwise(span))
+        operation = operation if operation.startswith("ai.") else f"ai.{operation}"
         fields: dict[str, object] = {
             "dialect": self.name,
             "session": first_text(
@@ -60,6 +61,12 @@ class Vercel:
         elif operation.rpartition(".")[2] in ("doGenerate", "doStream"):
             fields |= _model(attributes)
         return facts_with(fields)
+
+
+def _said_otherwise(span: Span) -> str | None:
+    """The operation by the older attribute, followed there by the function's name, or by the span's name."""
+    named = text(span.attributes.get("operation.name")) or (span.name if span.scope == "ai" else "")
+    return named.partition(" ")[0] if named.startswith("ai.") else None
 
 
 def _tool(attributes: Attributes) -> dict[str, object]:
