@@ -41,14 +41,17 @@ def error_of(span: Span, *, failed: bool | None = None) -> dict[str, object]:
 
 
 def tokens_of(attributes: Attributes, **names: Iterable[str]) -> Tokens:
-    """Token numbers by the first name that carries one."""
+    """Token numbers by the first name that carries one; none where names of one number contradict each other.
+
+    No call is free of tokens: 0 in and 0 out is what frameworks write when the answer came without a count.
+    """
     found: dict[str, int] = {}
     for field, keys in names.items():
-        for key in keys:
-            if key in attributes and (value := number(attributes[key])) is not None:
-                found[field] = value
-                break
-    return Tokens(**found)
+        values = [value for key in keys if key in attributes and (value := number(attributes[key])) is not None]
+        if values and values.count(values[0]) == len(values):
+            found[field] = values[0]
+    counted = [found[field] for field in ("input", "output") if field in found]
+    return Tokens(**found) if any(counted) or not counted else Tokens()
 
 
 def first(attributes: Attributes, *keys: str) -> object:
