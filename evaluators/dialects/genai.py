@@ -50,6 +50,7 @@ KINDS = {
 _CONVENTIONAL = {
     name: kind for name, kind in KINDS.items() if name in ("chat", "generate_content", "execute_tool", "invoke_agent")
 }
+_CLIENT = 3
 _DETAILS = "gen_ai.client.inference.operation.details"
 _PLACEHOLDERS = frozenset({"unknown", ""})
 
@@ -93,8 +94,8 @@ def kind_of(span: Span) -> Kind:
         return named_so
     if semconv.TOOL_NAME in attributes:
         return Kind.TOOL
-    if semconv.AGENT_NAME in attributes:
-        return Kind.STRUCTURE
+    if semconv.AGENT_NAME in attributes and span.kind != _CLIENT:
+        return Kind.STRUCTURE  # an agent that sums up its calls, or one of them
     named = semconv.REQUEST_MODEL in attributes or semconv.RESPONSE_MODEL in attributes
     said = semconv.OUTPUT_MESSAGES in attributes or any(
         event.name == "gen_ai.choice" for event in span.events
