@@ -126,7 +126,14 @@ def model_nodes(tree: Tree) -> list[Node]:
         mine = [node for node in mine if node.facts.says_something]
     kept = {node.key for node in mine}
     merged = _innermost(tree, mine, kept, _merge_models)
-    return _siblings(tree, merged, lambda facts: facts.response_id, _merge_models)
+    merged = _siblings(tree, merged, lambda facts: facts.response_id, _merge_models)
+    return _siblings(tree, merged, _counted, _merge_models)
+
+
+def _counted(facts: SpanFacts) -> str | None:
+    """What tells a call that came without an id: its numbers."""
+    into, out = facts.tokens.input, facts.tokens.output
+    return None if into is None or out is None else f"{into} {out}"
 
 
 def tool_nodes(tree: Tree) -> list[Node]:
@@ -149,9 +156,12 @@ def _innermost(tree: Tree, mine: Sequence[Node], kept: set[Key], merge: _Merge) 
             inner.setdefault(host.key, []).append(node.key)
     for key in sorted(inner, key=lambda k: -tree.depth(tree.nodes[k])):
         alike = [k for k in inner[key] if k in current and merge(current[key], current[k]) is not None]
-        if len(alike) == 1:
-            whole = merge(current[key], current.pop(alike[0]))
+        calls = _siblings(tree, [current[k] for k in alike], _counted, merge) if len(alike) > 1 else []
+        if len(alike) == 1 or len(calls) == 1:
+            whole = merge(current[key], calls[0] if calls else current[alike[0]])
             current[key] = whole if whole is not None else current[key]
+            for inside in alike:
+                del current[inside]
         elif len(alike) > 1:
             del current[key]
     return sorted(current.values(), key=lambda node: (node.span.start_ns, node.span.span_id))

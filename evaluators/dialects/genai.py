@@ -255,11 +255,13 @@ def _with_system(messages: tuple[Message, ...] | None, attributes: Attributes) -
 
 def _finish(attributes: Attributes) -> str | None:
     """The finish reason: an array, a text, or an array as text."""
-    value = attributes.get(semconv.FINISH_REASONS)
+    value = first(attributes, semconv.FINISH_REASONS, "gen_ai.response.finish_reason")
     if value is not None:
         value = unpacked(value)
     if isinstance(value, list):
         value = next((item for item in value if isinstance(item, str) and item), None)
+    if isinstance(value, str) and value.startswith("FinishReason."):
+        value = value.removeprefix("FinishReason.").lower()
     return first_text(value, attributes.get("anthropic.message.stop_reason"))
 
 

@@ -69,7 +69,8 @@ def agreement(one: Recorded, runs: Sequence[Trajectory] | None = None) -> dict[s
         "arguments": _all((_read(call.arguments, [a for n, a in (*asked, *ran) if unnamed or n == call.name]) for call in calls)),
         "results": _all(_result(call, executed, named=not unnamed) for call in calls if call.status is CallStatus.OK),
         "errors": ABSENT if unsaid else _is(sum(c.status in _FAILED for c in calls), truth["tool_errors"]),
-        "handoffs": _is(sum(len(run.handoffs) for run in runs), len(truth["handoff_calls"])),
+        "handoffs": ABSENT if truth["in_payload"].get("handoff_names") is False else
+        _is(sum(len(run.handoffs) for run in runs), len(truth["handoff_calls"])),
         "tokens": _all(
             _is(value, *([truth["tokens"][name]] if counted else [])) for name, value in sums.items()
         ),

@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,14 @@ def record(program: Path, about: dict[str, Any], name: str, environments: Path, 
             command = ["node", str(target), name]
         else:
             command = [str(home / "bin" / "python"), str(program), name]
-        done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=180, check=False)  # noqa: S603
-        server.close()
+        try:
+            done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
+        except subprocess.TimeoutExpired as problem:
+            return f"no end within {problem.timeout:g} s"
+        finally:
+            server.close()
         tools = [json.loads(line) for line in log.read_text().splitlines()]
+        tools = [{**call, "name": about.get("prefix", "") + call["name"]} for call in tools]
     said = next((json.loads(line[5:]) for line in reversed(done.stdout.splitlines()) if line.startswith("DONE ")), None)
     if said is None:
         return f"failed: {done.stderr[-1500:]}"
@@ -84,6 +90,10 @@ def record(program: Path, about: dict[str, Any], name: str, environments: Path, 
 
 def scenario_of(about: dict[str, Any], name: str) -> Scenario:
     """The scenario, with what this framework needs of it."""
+    if "prefix" in about:  # the framework's name of a tool is that of its plugin, then that of the function
+        plain = SCENARIOS[name]
+        turns = (replace(t, calls=tuple((about["prefix"] + n, given) for n, given in t.calls)) for t in plain.turns)
+        return replace(plain, turns=tuple(turns))
     if name == "handoff":
         kind, call, arguments = about["handoff"]
         return handoff((call, arguments), returns={PASSING: False, DELEGATING: True}[kind])

@@ -1,0 +1,132 @@
+"""Bodies that real frameworks sent are read as what happened, and damage to them makes facts missing, never wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from redfirst.evaluators.otlp import decode_traces
+from redfirst.evaluators.otlp_encode import encode_traces
+from redfirst.evaluators.reading import read, read_runs
+from redfirst.evaluators.span import Span
+from redfirst.evaluators.trajectory import Trajectory
+from tests.evaluators.agreement import ABSENT, READ, WRONG, Recorded, agreement, load, recorded
+
+NAMES = [one.name for one in recorded()]
+DAMAGED = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ODD = st.sampled_from(
+    [None, True, 7, 2.5, "", "{", '{"a": ', "[1, 2", "{'a': 1}", "Thing(a=1)", "x" * 4_000, (1, 2), {"a": {"b": 1}}, b"\xff"]
+)
+"""Values of a wrong type, half JSON, what Python prints, and what was cut off."""
+
+
+@cache
+def a_recorded(name: str) -> Recorded:
+    return load(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_read_that_did_not_happen(name: str) -> None:
+    """Whatever is read of a recorded run is the truth that its script and its tools wrote down."""
+    found = agreement(a_recorded(name))
+
+    assert [fact for fact, mark in found.items() if mark == WRONG] == []
+    assert READ in found.values()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(data=st.data())
+@DAMAGED
+def test_order_and_repetition_of_spans_decide_nothing(name: str, data: st.DataObject) -> None:
+    """Any permutation of the spans and records, any split over requests and anything sent twice gives the same runs."""
+    one = a_recorded(name)
+    spans = data.draw(st.permutations(one.spans))
+    again = data.draw(st.lists(st.sampled_from(spans), max_size=5))
+    logs = data.draw(st.permutations(one.logs))
+    cut = data.draw(st.integers(0, len(spans)))
+
+    parts = [*decode_traces(encode_traces([*spans[cut:], *again])), *decode_traces(encode_traces(spans[:cut]))]
+
+    assert read(parts, logs) == read(decode_traces(encode_traces(one.spans)), one.logs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(data=st.data())
+@DAMAGED
+def test_a_lost_attribute_makes_facts_missing_never_wrong(name: str, data: st.DataObject) -> None:
+    """One attribute that a collector dropped turns no fact into another one."""
+    one = a_recorded(name)
+    place = data.draw(st.sampled_from([n for n, span in enumerate(one.spans) if span.attributes]))
+    key = data.draw(st.sampled_from(sorted(one.spans[place].attributes)))
+
+    _never_wrong(one, place, {k: v for k, v in one.spans[place].attributes.items() if k != key})
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(data=st.data(), odd=ODD)
+@DAMAGED
+def test_no_value_makes_reading_raise(name: str, data: st.DataObject, odd: Any) -> None:
+    """Whatever stands in an attribute, the other spans are still read."""
+    one = a_recorded(name)
+    place = data.draw(st.sampled_from([n for n, span in enumerate(one.spans) if span.attributes]))
+    key = data.draw(st.sampled_from(sorted(one.spans[place].attributes)))
+
+    runs = _runs_with(one, place, {**one.spans[place].attributes, key: odd})
+
+    assert {span_id for run in runs for span_id in run.span_ids} <= {span.span_id for span in one.spans}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_second_instrumentor_changes_no_count(name: str) -> None:
+    """The same model calls, recorded once more by an instrumentor of the client below, are still the same calls."""
+    one = a_recorded(name)
+    runs = read_runs(one.spans, one.logs)
+    below = [_below(span, run) for run in runs for span in one.spans if span.span_id in _asked(run)]
+
+    again = read_runs([*one.spans, *below], one.logs)
+
+    assert [_counts(run) for run in again] == [_counts(run) for run in runs]
+
+
+def _never_wrong(one: Recorded, place: int, attributes: Mapping[str, Any]) -> None:
+    before, after = agreement(one), agreement(one, _runs_with(one, place, attributes))
+    assert [fact for fact in before if before[fact] in (READ, ABSENT) and after[fact] == WRONG] == []
+
+
+def _runs_with(one: Recorded, place: int, attributes: Mapping[str, Any]) -> list[Trajectory]:
+    spans = list(one.spans)
+    spans[place] = replace(spans[place], attributes=attributes)
+    return read_runs(spans, one.logs)
+
+
+def _asked(run: Trajectory) -> set[str]:
+    return {call.span_id for call in run.model_calls if call.output is not None and call.tokens.input is not None}
+
+
+def _below(span: Span, run: Trajectory) -> Span:
+    """The span that an OpenInference instrumentor of the model's client would have written inside this one."""
+    call = next(call for call in run.model_calls if call.span_id == span.span_id)
+    said = call.output
+    attributes: dict[str, Any] = {
+        "openinference.span.kind": "LLM",
+        "llm.model_name": call.model or "m",
+        "llm.token_count.prompt": call.tokens.input,
+        "llm.token_count.completion": call.tokens.output,
+        "llm.output_messages.0.message.role": "assistant",
+    }
+    if said is not None and said.content:
+        attributes["llm.output_messages.0.message.content"] = said.content
+    return replace(
+        span, span_id=f"{int(span.span_id, 16) ^ 0xABCD:016x}", parent_id=span.span_id, name="ChatCompletion",
+        scope="openinference.instrumentation.client", attributes=attributes, events=(),
+    )  # fmt: skip
+
+
+def _counts(run: Trajectory) -> tuple[Any, ...]:
+    return len(run.model_calls), [(c.name, c.status) for c in run.tool_calls], run.tokens.input, run.tokens.output, run.answer
