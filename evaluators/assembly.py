@@ -44,13 +44,10 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
     told = root is not None and root.facts.says_why
     answers = [] if told else _answers(asked, models)
     given = [] if told else _given_answers(tree, executed, model_spans)
-    if answers:
-        asked = [item for item in asked if item not in answers]
-        executed = [node for node in executed if not gives_answer(node.facts.name)]
-    executed = [node for node in executed if node not in given]
     recorded = bool(models) and all(call.output is not None or call.failed for call in models)
     over = [item for item in asked if names.is_handoff(item.call.name, item.call.arguments)]
-    passed, joined = _apart(join(tree, model_spans, asked, executed), names, over)
+    joined = _without(join(tree, model_spans, asked, executed), answers, given)
+    passed, joined = _apart(joined, names, over)
     handoffs = handoffs_of(tree, names, passed, over, tree.of_kind(Kind.HANDOFF))
     completeness = _completeness(tree)
     whole = completeness is Completeness.COMPLETE
@@ -147,6 +144,17 @@ def _final_texts(answers: Sequence[Asked], given: Sequence[Node]) -> Iterable[st
         yield answer_in(item.call.arguments)
     for node in reversed(given):
         yield answer_in(node.facts.arguments)
+
+
+def _without(joined: Joined, answers: Sequence[Asked], given: Sequence[Node]) -> Joined:
+    """The calls that are no way of answering. A span that lost its name is what was asked of it."""
+    left = {id(item) for item in answers}
+    done = {node.key for node in given}
+    return Joined(
+        tuple(pair for pair in joined.pairs if id(pair[0]) not in left and pair[1].key not in done),
+        tuple(item for item in joined.unanswered if id(item) not in left),
+        tuple(node for node in joined.unasked if node.key not in done),
+    )
 
 
 def _apart(joined: Joined, names: Names, over: Sequence[Asked]) -> tuple[Joined, Joined]:

@@ -118,7 +118,10 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 def _end(runs: Sequence[Trajectory], truth: Mapping[str, Any]) -> str:
     ends = [_ENDS.get(run.termination.reason) for run in runs]
-    return _is(next((end for end in ends if end not in (None, "self")), ends[-1] if ends else None), truth["stopped"])
+    end = next((end for end in ends if end not in (None, "self")), ends[-1] if ends else None)
+    # Some frameworks give an answer at their cap as they do at any end, and nothing more says which it was.
+    silent = truth["stopped"] == "cap" and not truth["run_error"] and truth["final_answer"]
+    return _is(end, truth["stopped"], *(["self"] if silent else []))
 
 
 def _session(runs: Sequence[Trajectory], truth: Mapping[str, Any]) -> str | None:

@@ -18,8 +18,20 @@ from redfirst.evaluators.span import Span
 from redfirst.evaluators.trajectory import Trajectory
 from tests.evaluators.agreement import ABSENT, READ, WRONG, Recorded, agreement, load, recorded
 
+_HANDFUL = (
+    "openinference-smolagents__handoff",
+    "native-v6__handoff",
+    "native__happy",
+    "openinference-autogen+openai__tool_error",
+    "traceloop-sdk-decorators__parallel",
+    "otel-openai-v2-legacy__tool_error",
+    "mlflow-autolog__tool_error",
+    "native-v5__happy_stream",
+)
+"""Of each way to write things down one: flattened, structured, span events, log records, two instrumentors."""
 NAMES = [one.name for one in recorded()]
-DAMAGED = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SOME = [name for name in NAMES if name.partition("__")[2] in _HANDFUL]
+DAMAGED = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 ODD = st.sampled_from(
     [None, True, 7, 2.5, "", "{", '{"a": ', "[1, 2", "{'a': 1}", "Thing(a=1)", "x" * 4_000, (1, 2), {"a": {"b": 1}}, b"\xff"]
 )
@@ -40,7 +52,7 @@ def test_nothing_is_read_that_did_not_happen(name: str) -> None:
     assert READ in found.values()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOME)
 @given(data=st.data())
 @DAMAGED
 def test_order_and_repetition_of_spans_decide_nothing(name: str, data: st.DataObject) -> None:
@@ -56,7 +68,7 @@ def test_order_and_repetition_of_spans_decide_nothing(name: str, data: st.DataOb
     assert read(parts, logs) == read(decode_traces(encode_traces(one.spans)), one.logs)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOME)
 @given(data=st.data())
 @DAMAGED
 def test_a_lost_attribute_makes_facts_missing_never_wrong(name: str, data: st.DataObject) -> None:
@@ -68,7 +80,7 @@ def test_a_lost_attribute_makes_facts_missing_never_wrong(name: str, data: st.Da
     _never_wrong(one, place, {k: v for k, v in one.spans[place].attributes.items() if k != key})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOME)
 @given(data=st.data(), odd=ODD)
 @DAMAGED
 def test_no_value_makes_reading_raise(name: str, data: st.DataObject, odd: Any) -> None:

@@ -1,15 +1,18 @@
-"""A Google ADK agent with its own spans, its model behind LiteLLM."""
+"""A Google ADK agent with its own spans, its model the scripted one."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
+import urllib.request
+from collections.abc import AsyncGenerator
 
 from desk import ASKED, REFUNDS, SYSTEM, TOOLS, cancel_order, finish, provider, verify_identity
 from google.adk.agents import LlmAgent
 from google.adk.agents.run_config import RunConfig, StreamingMode
-from google.adk.models.lite_llm import LiteLlm
+from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
@@ -26,9 +29,35 @@ logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
 set_logger_provider(logs)
 
 
+class Scripted(BaseLlm):
+    """Asks the scripted model as Gemini's client would."""
+
+    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncGenerator[LlmResponse, None]:
+        body = {"model": self.model, "messages": [], "tools": [{}] if llm_request.config.tools else []}
+        request = urllib.request.Request(  # noqa: S310
+            f"{os.environ['MODEL_URL']}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request) as answer:  # noqa: S310
+            said = json.load(answer)
+        message, used = said["choices"][0]["message"], said["usage"]
+        parts = [
+            types.Part(function_call=types.FunctionCall(
+                id=call["id"], name=call["function"]["name"], args=json.loads(call["function"]["arguments"])))
+            for call in message.get("tool_calls") or []
+        ] or [types.Part(text=message["content"])]  # fmt: skip
+        thought = used["completion_tokens_details"]["reasoning_tokens"]
+        yield LlmResponse(
+            content=types.Content(role="model", parts=parts), model_version=said["model"], finish_reason=types.FinishReason.STOP,
+            usage_metadata=types.GenerateContentResponseUsageMetadata(
+                prompt_token_count=used["prompt_tokens"], candidates_token_count=used["completion_tokens"] - thought,
+                thoughts_token_count=thought, total_token_count=used["total_tokens"],
+                cached_content_token_count=used["prompt_tokens_details"]["cached_tokens"],
+            ),
+        )  # fmt: skip
+
+
 def agent(name: str, prompt: str, tools: list[object], under: list[LlmAgent]) -> LlmAgent:
-    model = LiteLlm("openai/gpt-4o-mini", api_base=os.environ["MODEL_URL"], api_key="sk-fake", num_retries=0, max_retries=0)
-    return LlmAgent(name=name, model=model, instruction=prompt, description=prompt, tools=tools, sub_agents=under)
+    return LlmAgent(name=name, model=Scripted(model="gpt-4o-mini"), instruction=prompt, description=prompt, tools=tools, sub_agents=under)
 
 
 async def main() -> None:
