@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ROOMS := evaluators instrumentation replay collector_processor
 
-.PHONY: demo reproduce lab test lint typecheck contracts coverage wheel clean .rooms
+.PHONY: demo reproduce lab test matrix lint typecheck contracts coverage wheel clean .rooms
 
 demo: $(VENV)/.installed ## a day of an agent's failures becomes tests that have been seen to fail
 	@$(BIN)/redfirst demo
@@ -18,6 +18,9 @@ lab: $(VENV)/.installed ## which metric notices which break of the sample agent
 
 test: $(VENV)/.installed ## the tests
 	$(BIN)/python -m pytest
+
+matrix: $(VENV)/.installed ## the table of facts by dialect in docs/dialects.md
+	$(BIN)/python -m tests.evaluators.conformance
 
 lint: $(VENV)/.installed ## style, types, import contracts
 	$(BIN)/ruff check

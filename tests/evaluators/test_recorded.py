@@ -17,6 +17,7 @@ from redfirst.evaluators.reading import read, read_runs
 from redfirst.evaluators.span import Span
 from redfirst.evaluators.trajectory import Trajectory
 from tests.evaluators.agreement import ABSENT, READ, WRONG, Recorded, agreement, load, recorded
+from tests.evaluators.conformance import PAGE, matrix, page_with
 
 _HANDFUL = (
     "openinference-smolagents__handoff",
@@ -142,3 +143,8 @@ def _below(span: Span, run: Trajectory) -> Span:
 
 def _counts(run: Trajectory) -> tuple[Any, ...]:
     return len(run.model_calls), [(c.name, c.status) for c in run.tool_calls], run.tokens.input, run.tokens.output, run.answer
+
+
+def test_the_page_shows_what_is_read() -> None:
+    """The table of the docs is the one that these tests make."""
+    assert page_with(matrix()) == PAGE.read_text()
