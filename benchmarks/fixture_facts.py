@@ -42,7 +42,9 @@ SPEAKS = {
 
 def main() -> None:
     """Read them all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--unread", action="store_true")
@@ -77,7 +79,9 @@ def fixtures(path: Path) -> Iterator[dict[str, Any]]:
                 "runs": len(read(spans, logs).runs),
                 "dialects": sorted({facts_of(span, ()).dialect for span in spans} - {""}),
                 "facts": sorted(facts),
-                "unread": sorted(n for n, p in SPEAKS.items() if spans and n not in facts and re.search(p, text)),
+                "unread": sorted(
+                    n for n, p in SPEAKS.items() if spans and n not in facts and re.search(p, text)
+                ),
             }
 
 

@@ -264,7 +264,11 @@ def _first(values: Iterable[str | None]) -> str | None:
 
 
 def _agents(tree: Tree) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(node.facts.name for node in tree.of_kind(Kind.AGENT) if node.facts.name))
+    """The agents that have a span; in a run that broke off before theirs ended, those that the calls name."""
+    found = [node.facts.name for node in tree.of_kind(Kind.AGENT)]
+    if not any(found):
+        found = [node.facts.agent for node in (*tree.of_kind(Kind.MODEL), *tree.of_kind(Kind.TOOL))]
+    return tuple(dict.fromkeys(name for name in found if name))
 
 
 def _completeness(tree: Tree) -> Completeness:

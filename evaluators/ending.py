@@ -14,7 +14,7 @@ from redfirst.evaluators.trajectory import MISSING, Handoff, ModelCall, Stop, Te
 
 _STEP_CAP = re.compile(
     r"GraphRecursionError|recursion limit|MaxTurnsExceeded|max(imum)?[ _](number of )?(turns|steps|iterations)"
-    r"|MaxSteps|UsageLimitExceeded|request_limit|step limit|(exceeded|reached) (the )?(step|turn|iteration)",
+    r"|MaxSteps|LlmCallsLimit|max(imum)? number of (llm|model) calls|UsageLimitExceeded|request_limit|step limit|(exceeded|reached) (the )?(step|turn|iteration)",
     re.IGNORECASE,
 )
 _TOKEN_CAP = re.compile(r"\w*token\w*_limit|token budget|context_length_exceeded", re.IGNORECASE)

@@ -230,7 +230,9 @@ def _merge_tools(outer: Node, inner: Node) -> Node | None:
     if one.arguments is not None and other.arguments is not None and not same(one.arguments, other.arguments):
         return None
     facts = _filled(one, other)
-    told = other.failed and isinstance(one.result, str) and bool(other.error) and str(other.error) in one.result
+    told = (
+        other.failed and isinstance(one.result, str) and bool(other.error) and str(other.error) in one.result
+    )
     if told:
         # The framework caught the error and passes its text on as if it were a result.
         facts = replace(facts, result=MISSING, failed=True, error=other.error, error_type=other.error_type)

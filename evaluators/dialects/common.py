@@ -47,7 +47,9 @@ def tokens_of(attributes: Attributes, **names: Iterable[str]) -> Tokens:
     """
     found: dict[str, int] = {}
     for field, keys in names.items():
-        values = [value for key in keys if key in attributes and (value := number(attributes[key])) is not None]
+        values = [
+            value for key in keys if key in attributes and (value := number(attributes[key])) is not None
+        ]
         if values and values.count(values[0]) == len(values):
             found[field] = values[0]
     counted = [found[field] for field in ("input", "output") if field in found]

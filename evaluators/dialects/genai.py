@@ -48,7 +48,9 @@ KINDS = {
     "agent_handoff": Kind.HANDOFF,
 }
 _CONVENTIONAL = {
-    name: kind for name, kind in KINDS.items() if name in ("chat", "generate_content", "execute_tool", "invoke_agent")
+    name: kind
+    for name, kind in KINDS.items()
+    if name in ("chat", "generate_content", "execute_tool", "invoke_agent")
 }
 _CLIENT = 3
 _DETAILS = "gen_ai.client.inference.operation.details"

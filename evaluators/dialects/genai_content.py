@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, first, flattened
 from redfirst.evaluators.dialects.messages import message_of, messages_of, one_output
-from redfirst.evaluators.dialects.values import container, listed, mapping, plain, text, unpacked
+from redfirst.evaluators.dialects.values import REDACTED, container, listed, mapping, plain, text, unpacked
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import Message
 
+_ELIDED = tuple(REDACTED)
 _MESSAGE_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message|gen_ai\.choice")
 
 
@@ -60,6 +61,9 @@ def from_entries(
         if not found:
             continue
         role = found.group(1)
+        if body.get("content") in _ELIDED:
+            finish = finish or text(body.get("finish_reason"))
+            continue
         if role is None:
             inner = mapping(body.get("message")) or body
             said.extend(message_of({"role": "assistant", **inner}))
@@ -114,7 +118,10 @@ def from_content(attributes: Attributes, span: Span) -> tuple[tuple[Message, ...
             }
         )
     # Logfire's first format keeps request and response as they went over the wire.
-    asked, said = first(found, "gen_ai.prompt", "request_data"), first(found, "gen_ai.completion", "response_data")
+    asked, said = (
+        first(found, "gen_ai.prompt", "request_data"),
+        first(found, "gen_ai.completion", "response_data"),
+    )
     messages = messages_of(asked)
     if messages is None and isinstance(unpacked(asked), str):
         messages = (Message(role="user", content=str(unpacked(asked))),)

@@ -52,18 +52,23 @@ def _kind(span: Span) -> Kind:
 
 
 def _tool(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
-    arguments = arguments_of(attributes.get(f"{_KEY}tool_call_args"))
-    given = mapping(attributes.get(f"{_KEY}tool_response"))
-    # ADK puts a result that is no object into one with the single key ``result``.
-    recorded = given["result"] if given is not None and set(given) == {"result"} else given
-    outcome = outcome_of(MISSING if given is None else recorded)
+    asked, given = (mapping(attributes.get(f"{_KEY}{key}")) for key in ("tool_call_args", "tool_response"))
+    if asked == {} == given:
+        asked = given = None  # what ADK writes for both when it was told to keep content to itself
+    arguments = arguments_of(asked)
+    outcome = outcome_of(MISSING if given is None else _inside(given))
     whole = replace(
         facts,
         arguments=facts.arguments if facts.arguments is not None else arguments.named,
         bare_arguments=facts.bare_arguments or arguments.bare,
-        result=outcome.result if facts.result is MISSING else facts.result,
+        result=outcome.result if facts.result is MISSING else outcome_of(_inside(facts.result)).result,
     )
     return replace(whole, failed=True, error=outcome.error) if outcome.error is not None else whole
+
+
+def _inside(result: object) -> object:
+    """ADK puts a result that is no object into one with the single key ``result``."""
+    return result["result"] if isinstance(result, Mapping) and set(result) == {"result"} else result
 
 
 def _model(facts: SpanFacts, attributes: Attributes) -> SpanFacts:

@@ -57,6 +57,8 @@ class OpenInference:
             fields |= _agent(span)
         elif kind is Kind.HANDOFF:
             fields |= _handoff(span)
+        if kind in (Kind.MODEL, Kind.TOOL):
+            fields["agent"] = _agent_in(attributes.get("metadata"))
         return facts_with(fields)
 
 
@@ -126,11 +128,10 @@ def _schema(value: object) -> Mapping[str, object] | None:
 
 def _agent(span: Span) -> dict[str, object]:
     attributes = span.attributes
-    meta = mapping(attributes.get("metadata")) or {}
     name = first_text(
         attributes.get(semconv.OI_AGENT_NAME),
         attributes.get("graph.node.id"),
-        meta.get("lc_agent_name"),
+        _agent_in(attributes.get("metadata")),
         # the OpenAI Agents SDK's root is named after the workflow, and its agents say their names
         None if span.scope.endswith(".openai_agents") else _before_method(span.name),
     )
@@ -142,6 +143,12 @@ def _agent(span: Span) -> dict[str, object]:
         "answer": spoken(said, "assistant"),
         "step_cap": step_cap_in(attributes),
     }
+
+
+def _agent_in(metadata: object) -> str | None:
+    """The agent that LangChain says a call belongs to."""
+    told = "lc_agent_name" in metadata if isinstance(metadata, str | Mapping) else False
+    return text((mapping(metadata) or {}).get("lc_agent_name")) if told else None
 
 
 def _before_method(name: str) -> str:

@@ -166,8 +166,7 @@ def _complete(message: Message | None) -> bool:
     if message is None or (message.content is None and not message.tool_calls):
         return False
     return all(
-        call.name and (call.arguments is not None or call.raw_arguments)
-        for call in message.tool_calls
+        call.name and (call.arguments is not None or call.raw_arguments) for call in message.tool_calls
     )
 
 

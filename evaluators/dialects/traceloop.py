@@ -35,6 +35,7 @@ class Traceloop:
             facts,
             session=_property(attributes, "session_id", "thread_id", "conversation_id") or facts.session,
             user=_property(attributes, "user_id") or facts.user,
+            agent=facts.agent or _property(attributes, "lc_agent_name"),
         )
         entity = text(attributes.get("traceloop.entity.name"))
         if kind is Kind.TOOL:

@@ -23,7 +23,9 @@ def matrix() -> str:
     for one in recorded():
         runs = read_runs(one.spans, one.logs)
         dialects = ", ".join(sorted({dialect for run in runs for dialect in run.dialects}))
-        row = rows[dialects, f"{one.truth['framework']} ({one.truth['instrumentor']}), {one.truth['scenario']}"]
+        row = rows[
+            dialects, f"{one.truth['framework']} ({one.truth['instrumentor']}), {one.truth['scenario']}"
+        ]
         for fact, mark in agreement(one, runs).items():
             row[fact].append(mark)
     head = ["| dialect | recorded from | " + " | ".join(FACTS) + " |", "|---|---|" + "---|" * len(FACTS)]

@@ -32,9 +32,26 @@ _HANDFUL = (
 """Of each way to write things down one: flattened, structured, span events, log records, two instrumentors."""
 NAMES = [one.name for one in recorded()]
 SOME = [name for name in NAMES if name.partition("__")[2] in _HANDFUL]
-DAMAGED = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+DAMAGED = settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 ODD = st.sampled_from(
-    [None, True, 7, 2.5, "", "{", '{"a": ', "[1, 2", "{'a': 1}", "Thing(a=1)", "x" * 4_000, (1, 2), {"a": {"b": 1}}, b"\xff"]
+    [
+        None,
+        True,
+        7,
+        2.5,
+        "",
+        "{",
+        '{"a": ',
+        "[1, 2",
+        "{'a': 1}",
+        "Thing(a=1)",
+        "x" * 4_000,
+        (1, 2),
+        {"a": {"b": 1}},
+        b"\xff",
+    ]
 )
 """Values of a wrong type, half JSON, what Python prints, and what was cut off."""
 
@@ -64,7 +81,10 @@ def test_order_and_repetition_of_spans_decide_nothing(name: str, data: st.DataOb
     logs = data.draw(st.permutations(one.logs))
     cut = data.draw(st.integers(0, len(spans)))
 
-    parts = [*decode_traces(encode_traces([*spans[cut:], *again])), *decode_traces(encode_traces(spans[:cut]))]
+    parts = [
+        *decode_traces(encode_traces([*spans[cut:], *again])),
+        *decode_traces(encode_traces(spans[:cut])),
+    ]
 
     assert read(parts, logs) == read(decode_traces(encode_traces(one.spans)), one.logs)
 
@@ -119,7 +139,9 @@ def _runs_with(one: Recorded, place: int, attributes: Mapping[str, Any]) -> list
 
 
 def _asked(run: Trajectory) -> set[str]:
-    return {call.span_id for call in run.model_calls if call.output is not None and call.tokens.input is not None}
+    return {
+        call.span_id for call in run.model_calls if call.output is not None and call.tokens.input is not None
+    }
 
 
 def _below(span: Span, run: Trajectory) -> Span:
@@ -142,7 +164,13 @@ def _below(span: Span, run: Trajectory) -> Span:
 
 
 def _counts(run: Trajectory) -> tuple[Any, ...]:
-    return len(run.model_calls), [(c.name, c.status) for c in run.tool_calls], run.tokens.input, run.tokens.output, run.answer
+    return (
+        len(run.model_calls),
+        [(c.name, c.status) for c in run.tool_calls],
+        run.tokens.input,
+        run.tokens.output,
+        run.answer,
+    )
 
 
 def test_the_page_shows_what_is_read() -> None:

@@ -32,12 +32,16 @@ set_logger_provider(logs)
 class Scripted(BaseLlm):
     """Asks the scripted model as Gemini's client would."""
 
-    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncGenerator[LlmResponse, None]:
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
         body = {"model": self.model, "messages": [], "tools": [{}] if llm_request.config.tools else []}
-        request = urllib.request.Request(  # noqa: S310
-            f"{os.environ['MODEL_URL']}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        request = urllib.request.Request(
+            f"{os.environ['MODEL_URL']}/chat/completions",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request) as answer:  # noqa: S310
+        with urllib.request.urlopen(request) as answer:
             said = json.load(answer)
         message, used = said["choices"][0]["message"], said["usage"]
         parts = [
@@ -57,7 +61,14 @@ class Scripted(BaseLlm):
 
 
 def agent(name: str, prompt: str, tools: list[object], under: list[LlmAgent]) -> LlmAgent:
-    return LlmAgent(name=name, model=Scripted(model="gpt-4o-mini"), instruction=prompt, description=prompt, tools=tools, sub_agents=under)
+    return LlmAgent(
+        name=name,
+        model=Scripted(model="gpt-4o-mini"),
+        instruction=prompt,
+        description=prompt,
+        tools=tools,
+        sub_agents=under,
+    )
 
 
 async def main() -> None:
@@ -67,7 +78,9 @@ async def main() -> None:
         first = agent("triage_agent", SYSTEM, [], [refunds])
     else:
         first = agent("support_agent", SYSTEM, list(TOOLS), [])
-    await sessions.create_session(app_name="desk", user_id=os.environ["USER_ID"], session_id=os.environ["SESSION"])
+    await sessions.create_session(
+        app_name="desk", user_id=os.environ["USER_ID"], session_id=os.environ["SESSION"]
+    )
     runner = Runner(agent=first, app_name="desk", session_service=sessions)
     config = RunConfig(
         max_llm_calls=4 if scenario == "loop_cap" else 20,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from opentelemetry import trace
@@ -12,7 +13,6 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
-
 from scenarios import answer_of_tool
 
 ASKED: list[str] = json.loads(os.environ["ASKED"])
@@ -27,7 +27,9 @@ def provider(scenario: str) -> TracerProvider:
     if scenario == "parallel":
         made.add_span_processor(SimpleSpanProcessor(exporter))
     elif scenario in ("loop_cap", "handoff"):
-        made.add_span_processor(BatchSpanProcessor(exporter, max_export_batch_size=4, schedule_delay_millis=600_000))
+        made.add_span_processor(
+            BatchSpanProcessor(exporter, max_export_batch_size=4, schedule_delay_millis=600_000)
+        )
     else:
         made.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=600_000))
     trace.set_tracer_provider(made)
@@ -39,7 +41,7 @@ def _run(name: str, given: dict[str, Any]) -> str:
         result, error = answer_of_tool(name, given), None
     except RuntimeError as problem:
         result, error = None, f"RuntimeError: {problem}"
-    with open(os.environ["TOOL_LOG"], "a") as log:
+    with Path(os.environ["TOOL_LOG"]).open("a") as log:
         log.write(json.dumps({"name": name, "arguments": given, "result": result, "error": error}) + "\n")
     if result is None:
         raise RuntimeError("carrier API timeout")

@@ -16,7 +16,12 @@ MODEL = "gpt-4o-mini"
 
 def usage_of(number: int) -> dict[str, int]:
     """What the request with this number, from 1, costs: of each another, so that counting twice shows."""
-    return {"input": 90 + 31 * number, "output": 12 + 7 * number, "cached": 48 if number > 1 else 0, "reasoning": 4}
+    return {
+        "input": 90 + 31 * number,
+        "output": 12 + 7 * number,
+        "cached": 48 if number > 1 else 0,
+        "reasoning": 4,
+    }
 
 
 @dataclass
@@ -69,7 +74,9 @@ class Server:
                 turn = _in_code(turn)
             stream = bool(body.get("stream"))
             counted = turn.status == 200 and (
-                not stream or api == "openai.responses" or bool((body.get("stream_options") or {}).get("include_usage"))
+                not stream
+                or api == "openai.responses"
+                or bool((body.get("stream_options") or {}).get("include_usage"))
             )
             ids = [f"call_{number}_{place}" for place in range(len(turn.calls))]
             done = Answered(number, api, turn, ids, stream, usage_of(number) if counted else None)
@@ -79,7 +86,9 @@ class Server:
 
 def _in_code(turn: Turn) -> Turn:
     """The same turn as text with a block of code."""
-    lines = [f"print({name}({', '.join(f'{k}={v!r}' for k, v in given.items())}))" for name, given in turn.calls]
+    lines = [
+        f"print({name}({', '.join(f'{k}={v!r}' for k, v in given.items())}))" for name, given in turn.calls
+    ]
     block = "\n".join(lines) if turn.calls else f"final_answer({turn.text!r})"
     return Turn(text=f"Thought: this comes next.\n<code>\n{block}\n</code>")
 
@@ -100,7 +109,13 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 return
             done = server.take(api, json.loads(raw))
             if done.turn.status != 200:
-                fault = {"error": {"message": "scripted fault", "type": "invalid_request_error", "code": "scripted"}}
+                fault = {
+                    "error": {
+                        "message": "scripted fault",
+                        "type": "invalid_request_error",
+                        "code": "scripted",
+                    }
+                }
                 self._send(done.turn.status, json.dumps(fault).encode(), "application/json")
             elif done.stream:
                 self._send(200, b"".join(_events(done)), "text/event-stream")
@@ -175,17 +190,57 @@ def _events(done: Answered) -> Iterator[bytes]:
 
     if done.api == "openai.responses":
         whole = _response(done)
-        yield event({"type": "response.created", "sequence_number": 0, "response": {**whole, "status": "in_progress", "output": []}}, "response.created")
+        yield event(
+            {
+                "type": "response.created",
+                "sequence_number": 0,
+                "response": {**whole, "status": "in_progress", "output": []},
+            },
+            "response.created",
+        )
         number = 1
         for place, item in enumerate(whole["output"]):
-            yield event({"type": "response.output_item.added", "sequence_number": number, "output_index": place, "item": item}, "response.output_item.added")
+            yield event(
+                {
+                    "type": "response.output_item.added",
+                    "sequence_number": number,
+                    "output_index": place,
+                    "item": item,
+                },
+                "response.output_item.added",
+            )
             if item["type"] == "message":
-                yield event({"type": "response.output_text.delta", "sequence_number": number + 1, "output_index": place, "content_index": 0, "item_id": item["id"], "delta": done.turn.text}, "response.output_text.delta")
-            yield event({"type": "response.output_item.done", "sequence_number": number + 2, "output_index": place, "item": item}, "response.output_item.done")
+                yield event(
+                    {
+                        "type": "response.output_text.delta",
+                        "sequence_number": number + 1,
+                        "output_index": place,
+                        "content_index": 0,
+                        "item_id": item["id"],
+                        "delta": done.turn.text,
+                    },
+                    "response.output_text.delta",
+                )
+            yield event(
+                {
+                    "type": "response.output_item.done",
+                    "sequence_number": number + 2,
+                    "output_index": place,
+                    "item": item,
+                },
+                "response.output_item.done",
+            )
             number += 3
-        yield event({"type": "response.completed", "sequence_number": number, "response": whole}, "response.completed")
+        yield event(
+            {"type": "response.completed", "sequence_number": number, "response": whole}, "response.completed"
+        )
         return
-    base = {"id": f"chatcmpl-{done.number}", "object": "chat.completion.chunk", "created": 1_900_000_000, "model": MODEL}
+    base = {
+        "id": f"chatcmpl-{done.number}",
+        "object": "chat.completion.chunk",
+        "created": 1_900_000_000,
+        "model": MODEL,
+    }
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
         return event({**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
@@ -204,11 +259,26 @@ def _events(done: Answered) -> Iterator[bytes]:
 
 def _response(done: Answered) -> dict[str, Any]:
     calls: list[dict[str, Any]] = [
-        {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": name, "arguments": json.dumps(given), "status": "completed"}
+        {
+            "type": "function_call",
+            "id": f"fc_{call_id}",
+            "call_id": call_id,
+            "name": name,
+            "arguments": json.dumps(given),
+            "status": "completed",
+        }
         for call_id, (name, given) in zip(done.ids, done.turn.calls, strict=True)
     ]
     said = {"type": "output_text", "text": done.turn.text, "annotations": []}
-    output = calls or [{"type": "message", "id": f"msg_{done.number}", "role": "assistant", "status": "completed", "content": [said]}]
+    output = calls or [
+        {
+            "type": "message",
+            "id": f"msg_{done.number}",
+            "role": "assistant",
+            "status": "completed",
+            "content": [said],
+        }
+    ]
     used = usage_of(done.number)
     return {
         "id": f"resp_{done.number}",

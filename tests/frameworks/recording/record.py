@@ -1,8 +1,7 @@
 """Record what a framework's own instrumentation sends: ``python -m tests.frameworks.recording.record FOLDER``.
 
-Each agent program in this folder names its framework, its instrumentor, its environment and its scenarios in a first
-line of JSON. It runs in that environment (``--environments FOLDER``: one virtual environment or npm folder each),
-against a scripted model, and its OTLP bodies are written to FOLDER with the truth beside them: from the script and from
+``agents.json`` names the program, framework, instrumentor, environment and scenarios of each. A program runs in that
+environment (``--environments FOLDER``: one virtual environment or npm folder each), against a scripted model, and its OTLP bodies are written to FOLDER with the truth beside them: from the script and from
 the tools' own log, not from anything that reads the bodies.
 """
 
@@ -12,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,22 +33,23 @@ _FOLDERS = re.compile(r"(/[\w.@+-]+)+/(?=(site-packages|node_modules|lib/python|
 
 def main() -> None:
     """Record the programs and scenarios that were asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--environments", type=Path, required=True)
-    parser.add_argument("--only", default="", help="programs or captures whose name contains this")
+    parser.add_argument("--only", default="", help="captures whose name contains this")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    for program in sorted(HERE.glob("agent_*")):
-        about = json.loads(program.read_text().partition("\n")[0].lstrip("#/ "))
+    for about in json.loads((HERE / "agents.json").read_text()):
         for scenario in about["scenarios"]:
             capture = f"{about['framework']}__{about['instrumentor']}__{scenario}"
-            if options.only in program.name or options.only in capture:
-                problem = record(program, about, scenario, options.environments, options.folder / capture)
+            if options.only in capture:
+                problem = record(about, scenario, options.environments, options.folder / capture)
                 print(f"{capture:60} {problem or 'recorded'}", flush=True)
 
 
-def record(program: Path, about: dict[str, Any], name: str, environments: Path, stem: Path) -> str:
+def record(about: dict[str, Any], name: str, environments: Path, stem: Path) -> str:
     """Run one scenario and write what came; a text says what went wrong."""
     scenario = scenario_of(about, name)
     server = Server(scenario, final_tool=about.get("final_tool"), coded=about.get("coded", False))
@@ -63,22 +64,25 @@ def record(program: Path, about: dict[str, Any], name: str, environments: Path, 
             "OTEL_SERVICE_NAME": "support-desk", "HOME": scratch,
         }  # fmt: skip
         home = environments / about["environment"]
-        if program.suffix == ".mjs":
-            target = home / program.name
-            for part in HERE.glob("*.mjs"):
-                (home / part.name).write_text(part.read_text())
-            command = ["node", str(target), name]
-        else:
-            command = [str(home / "bin" / "python"), str(program), name]
+        program = HERE / about["program"]
+        interpreter = str(home / "bin" / "python")
+        if program.suffix == ".mjs":  # Node resolves packages from where the program lies
+            interpreter, program = "node", Path(shutil.copy(program, home))
+        command = [interpreter, str(program), name, *about.get("arguments", ())]
         try:
-            done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
+            done = subprocess.run(
+                command, env=surroundings, capture_output=True, text=True, timeout=300, check=False
+            )
         except subprocess.TimeoutExpired as problem:
             return f"no end within {problem.timeout:g} s"
         finally:
             server.close()
         tools = [json.loads(line) for line in log.read_text().splitlines()]
         tools = [{**call, "name": about.get("prefix", "") + call["name"]} for call in tools]
-    said = next((json.loads(line[5:]) for line in reversed(done.stdout.splitlines()) if line.startswith("DONE ")), None)
+    said = next(
+        (json.loads(line[5:]) for line in reversed(done.stdout.splitlines()) if line.startswith("DONE ")),
+        None,
+    )
     if said is None:
         return f"failed: {done.stderr[-1500:]}"
     texts = write_bodies(server, stem)
@@ -92,7 +96,9 @@ def scenario_of(about: dict[str, Any], name: str) -> Scenario:
     """The scenario, with what this framework needs of it."""
     if "prefix" in about:  # the framework's name of a tool is that of its plugin, then that of the function
         plain = SCENARIOS[name]
-        turns = (replace(t, calls=tuple((about["prefix"] + n, given) for n, given in t.calls)) for t in plain.turns)
+        turns = (
+            replace(t, calls=tuple((about["prefix"] + n, given) for n, given in t.calls)) for t in plain.turns
+        )
         return replace(plain, turns=tuple(turns))
     if name == "handoff":
         kind, call, arguments = about["handoff"]
@@ -112,7 +118,9 @@ def write_bodies(server: Server, stem: Path) -> list[str]:
         message.ParseFromString(body)
         scrub(message)
         part = f".{number:03}" if len(kept) > 1 else ""
-        stem.with_name(f"{stem.name}{part}{'.logs' if logs else ''}.otlp.pb").write_bytes(message.SerializeToString())
+        stem.with_name(f"{stem.name}{part}{'.logs' if logs else ''}.otlp.pb").write_bytes(
+            message.SerializeToString()
+        )
         texts.append(json.dumps(MessageToDict(message), ensure_ascii=False))
     return texts
 
@@ -120,7 +128,11 @@ def write_bodies(server: Server, stem: Path) -> list[str]:
 def scrub(message: Any) -> None:
     """Shorten paths in every text of the message and drop what the resource says of the machine."""
     for field, value in message.ListFields():
-        repeated = not isinstance(value, str | bytes | bool | int | float) and hasattr(value, "__len__") and not hasattr(value, "ListFields")
+        repeated = (
+            not isinstance(value, str | bytes | bool | int | float)
+            and hasattr(value, "__len__")
+            and not hasattr(value, "ListFields")
+        )
         if field.message_type is not None:
             for item in value if repeated else [value]:
                 scrub(item)

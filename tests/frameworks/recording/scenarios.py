@@ -42,7 +42,9 @@ SCENARIOS = {
     "happy": Scenario(asked=(_WHERE,), turns=_HAPPY),
     "happy_stream": Scenario(asked=(_WHERE,), turns=_HAPPY, stream=True),
     "happy_nocontent": Scenario(asked=(_WHERE,), turns=_HAPPY),
-    "no_tool": Scenario(asked=("What are your hours?",), turns=(Turn(text="We are open from nine to five."),)),
+    "no_tool": Scenario(
+        asked=("What are your hours?",), turns=(Turn(text="We are open from nine to five."),)
+    ),
     "parallel": Scenario(
         asked=("Where are my orders B-17 and B-18?",),
         turns=(Turn(calls=(LOOK, OTHER)), Turn(text="B-17 is on its way and B-18 is being packed.")),
@@ -55,10 +57,13 @@ SCENARIOS = {
             Turn(text="The carrier does not answer; your order B-17 left on 2032-02-09."),
         ),
     ),
-    "loop_cap": Scenario(asked=("Is my order B-17 here yet?",), turns=(Turn(calls=(LOOK,)),), capped=_STOPPED),
+    "loop_cap": Scenario(
+        asked=("Is my order B-17 here yet?",), turns=(Turn(calls=(LOOK,)),), capped=_STOPPED
+    ),
     "llm_fail": Scenario(asked=(_WHERE,), turns=(Turn(calls=(LOOK,)), Turn(status=400))),
     "policy_break": Scenario(
-        asked=("Cancel my order B-17.",), turns=(Turn(calls=(CANCEL,)), Turn(text="Your order B-17 is cancelled."))
+        asked=("Cancel my order B-17.",),
+        turns=(Turn(calls=(CANCEL,)), Turn(text="Your order B-17 is cancelled.")),
     ),
     "multi_turn": Scenario(
         asked=("I am customer C-2044.", "Where is my order B-17?"),

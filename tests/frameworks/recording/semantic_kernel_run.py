@@ -1,4 +1,3 @@
-# {"framework": "semantic-kernel", "instrumentor": "native", "environment": "semkernel", "versions": "semantic-kernel 1.45.0, openai 3.57.0, opentelemetry-sdk 1.45.2", "env": {"SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS": "true", "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE": "true"}, "nocontent": {"SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE": "false"}, "prefix": "desk-", "scenarios": ["happy", "happy_stream", "happy_nocontent", "no_tool", "parallel", "tool_error", "loop_cap", "llm_fail", "policy_break", "multi_turn"]}
 """A Semantic Kernel agent with its own spans, and its messages as log records."""
 
 from __future__ import annotations
@@ -8,13 +7,12 @@ import logging
 import os
 import sys
 
+from desk import ASKED, SYSTEM, TOOLS, finish, provider
 from opentelemetry._logs import set_logger_provider
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.sdk._logs import LoggerProvider, LoggingHandler
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
-
-from desk import ASKED, SYSTEM, TOOLS, finish, provider
 
 scenario = sys.argv[1]
 made = provider(scenario)

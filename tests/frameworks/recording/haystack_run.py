@@ -1,4 +1,3 @@
-# {"framework": "haystack", "instrumentor": "openinference-haystack", "environment": "haystack", "versions": "haystack-ai 3.4.1, openinference-instrumentation-haystack 0.1.46, opentelemetry-sdk 1.45.2", "session": true, "user": true, "nocontent": {"OPENINFERENCE_HIDE_INPUTS": "true", "OPENINFERENCE_HIDE_OUTPUTS": "true"}, "scenarios": ["happy", "happy_stream", "happy_nocontent", "no_tool", "parallel", "tool_error", "loop_cap", "llm_fail", "policy_break", "multi_turn"]}
 """A Haystack agent instrumented by OpenInference."""
 
 from __future__ import annotations

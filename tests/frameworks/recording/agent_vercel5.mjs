@@ -1,2 +1,0 @@
-// {"framework": "vercel-ai", "instrumentor": "native-v5", "environment": "vercel", "versions": "ai 5.0.277, @ai-sdk/openai 2.0.131", "env": {"API": "chat"}, "session": true, "user": true, "handoff": ["delegate", "handoff_to_refunds_agent", {"request": "cancel B-17"}], "scenarios": ["happy", "happy_stream", "happy_nocontent", "no_tool", "parallel", "tool_error", "loop_cap", "llm_fail", "policy_break", "multi_turn", "handoff"]}
-import './vercel_run.mjs';

@@ -1,2 +1,0 @@
-// {"framework": "vercel-ai", "instrumentor": "native-v6", "environment": "vercel6", "versions": "ai 6.0.326, @ai-sdk/openai 3.0.141", "env": {"API": "chat"}, "session": true, "user": true, "handoff": ["delegate", "handoff_to_refunds_agent", {"request": "cancel B-17"}], "scenarios": ["happy", "happy_stream", "happy_nocontent", "no_tool", "parallel", "tool_error", "loop_cap", "llm_fail", "policy_break", "multi_turn", "handoff"]}
-import './vercel_run.mjs';
