@@ -127,7 +127,7 @@ def _executed(tree: Tree, item: Asked, node: Node, answers: Answers) -> _Draft:
     if arguments is None and asked.arguments is not None:
         arguments, inferred = asked.arguments, "arguments: taken from the model's request"
     status, error, result, how = _ended(node, lambda: answers.of(item.turn, asked.call_id))
-    if asked.arguments is None and asked.raw_arguments and facts.failed:
+    if asked.arguments is None and asked.raw_arguments and facts.failed and facts.arguments is None:
         status, how = CallStatus.NOT_EXECUTED, ""
         error = error or _NOT_JSON
     return _Draft(

@@ -14,7 +14,8 @@ from redfirst.evaluators.trajectory import MISSING, Handoff, ModelCall, Stop, Te
 
 _STEP_CAP = re.compile(
     r"GraphRecursionError|recursion limit|MaxTurnsExceeded|max(imum)?[ _](number of )?(turns|steps|iterations)"
-    r"|MaxSteps|LlmCallsLimit|max(imum)? number of (llm|model) calls|UsageLimitExceeded|request_limit|step limit|(exceeded|reached) (the )?(step|turn|iteration)",
+    r"|MaxSteps|LlmCallsLimit|max(imum)? number of (llm|model) calls|UsageLimitExceeded|request_limit"
+    r"|step limit|(exceeded|reached) (the )?(step|turn|iteration)",
     re.IGNORECASE,
 )
 _TOKEN_CAP = re.compile(r"\w*token\w*_limit|token budget|context_length_exceeded", re.IGNORECASE)
@@ -26,6 +27,8 @@ _INFRA_TYPE = re.compile(
     re.IGNORECASE,
 )
 _INFRA_TEXT = re.compile(r"(status|error|http)[ _]?(code)?[ :=]*(429|5\d\d)\b", re.IGNORECASE)
+_CODED_ANSWER = re.compile(r"^\s*final_answer\(", re.MULTILINE)
+"""An agent that writes code calls its answer instead of saying it."""
 _NUMBER = re.compile(r"\d+")
 
 _FINISHED = frozenset({"length", "max_tokens", "max_output_tokens"})
@@ -260,4 +263,6 @@ def answer_of(course: Course, end: Termination, *, own: bool) -> str | None:
         return course.final_answer or answer_of_agents(course.tree)
     if last.output.tool_calls:
         return None
+    if _CODED_ANSWER.search(last.output.content or ""):
+        return answer_of_agents(course.tree)
     return last.output.content or None

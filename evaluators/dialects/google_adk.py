@@ -9,8 +9,16 @@ from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, begins_any
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.dialects.genai import definitions, kind_of, read_genai
-from redfirst.evaluators.dialects.messages import last_text, message_of, messages_of, one_output
-from redfirst.evaluators.dialects.values import arguments_of, first_text, listed, mapping, outcome_of, text
+from redfirst.evaluators.dialects.messages import as_text, last_text, message_of, messages_of, one_output
+from redfirst.evaluators.dialects.values import (
+    arguments_of,
+    container,
+    first_text,
+    listed,
+    mapping,
+    outcome_of,
+    text,
+)
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import MISSING, Message
 
@@ -53,8 +61,10 @@ def _kind(span: Span) -> Kind:
 
 def _tool(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
     asked, given = (mapping(attributes.get(f"{_KEY}{key}")) for key in ("tool_call_args", "tool_response"))
-    if asked == {} == given:
-        asked = given = None  # what ADK writes for both when it was told to keep content to itself
+    if not asked and not given:
+        asked = given = (
+            None  # an empty object is what ADK writes for both when it was told to keep content to itself
+        )
     arguments = arguments_of(asked)
     outcome = outcome_of(MISSING if given is None else _inside(given))
     whole = replace(
@@ -81,11 +91,20 @@ def _model(facts: SpanFacts, attributes: Attributes) -> SpanFacts:
     return replace(
         facts,
         agent=facts.agent or text(labels.get("adk_agent_name")),
-        input=facts.input or _asked(request, config),
+        input=_unwrapped(facts.input or _asked(request, config)),
         output=facts.output or (one_output(message_of({"role": "model", **said})) if said else None),
         finish=facts.finish or (finish.lower() if finish else None),
         model=first_text(facts.model, response.get("model_version"), request.get("model")),
         tools=facts.tools or _declared(config),
+    )
+
+
+def _unwrapped(messages: tuple[Message, ...] | None) -> tuple[Message, ...] | None:
+    return messages and tuple(
+        replace(message, content=as_text(_inside(container(message.content))))
+        if message.role == "tool" and message.content
+        else message
+        for message in messages
     )
 
 

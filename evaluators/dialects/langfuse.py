@@ -35,9 +35,9 @@ class Langfuse:
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:  # noqa: ARG002 - it writes no logs
         attributes = span.attributes
-        kind = KINDS.get(str(attributes.get(f"{_OBSERVATION}type")), Kind.STRUCTURE)
-        if f"{_OBSERVATION}type" not in attributes:
-            kind = _kind_by_keys(attributes)
+        declared = attributes.get(f"{_OBSERVATION}type")
+        known = isinstance(declared, str)
+        kind = KINDS.get(str(declared), Kind.STRUCTURE) if known else _kind_by_keys(attributes)
         asked, said = attributes.get(f"{_OBSERVATION}input"), attributes.get(f"{_OBSERVATION}output", MISSING)
         failed = span.status is StatusCode.ERROR or attributes.get(f"{_OBSERVATION}level") == "ERROR"
         fields: dict[str, object] = {

@@ -108,7 +108,7 @@ def message_of(item: Mapping[str, object]) -> Iterable[Message]:
         return
     if kind in ("function_call_output", "custom_tool_call_output"):
         yield Message(
-            role="tool", content=_as_text(item.get("output")), tool_call_id=text(item.get("call_id"))
+            role="tool", content=as_text(item.get("output")), tool_call_id=text(item.get("call_id"))
         )
         return
     role = first_text(item.get("role"), kind if kind in _LANGCHAIN else None)
@@ -190,7 +190,7 @@ def _take_part(
         answers.append(
             Message(
                 role="tool",
-                content=_as_text(first(body, "response", "result", "output", "content")),
+                content=as_text(first(body, "response", "result", "output", "content")),
                 tool_call_id=_id(part, origin),
                 name=first_text(body.get("name"), origin.get("tool_name")),
                 failed=_failed(part),
@@ -267,7 +267,7 @@ def call_in_repr(said: str) -> RequestedCall | None:
     return requested(fields["name"], fields.get("arguments"), fields.get("call_id") or fields.get("id"))
 
 
-def _as_text(value: object) -> str | None:
+def as_text(value: object) -> str | None:
     """The answer of a tool as the model was shown it."""
     if value is None or isinstance(value, str):
         return value
@@ -276,7 +276,7 @@ def _as_text(value: object) -> str | None:
         and value.get("type") in ("text", "json", "error-text")
         and "value" in value
     ):
-        return _as_text(value["value"])
+        return as_text(value["value"])
     joined = block_text(value)
     if joined is not None:
         return joined

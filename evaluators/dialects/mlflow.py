@@ -38,9 +38,8 @@ class MLflow:
         if not any(key.startswith("mlflow.") for key in attributes):
             return _by_conventions(span, logs, self.name)
         agent = _agent_name(attributes)
-        kind = KINDS.get(str(unpacked(attributes.get("mlflow.spanType"))).upper(), Kind.STRUCTURE)
-        if "mlflow.spanType" not in attributes:
-            kind = _kind_by_keys(attributes)
+        declared = _coded(attributes, "mlflow.spanType")
+        kind = KINDS.get(declared.upper(), Kind.STRUCTURE) if declared else _kind_by_keys(attributes)
         if kind is Kind.STRUCTURE and agent is not None and _is_root(span):
             kind = Kind.AGENT
         asked, said = attributes.get("mlflow.spanInputs"), attributes.get("mlflow.spanOutputs", MISSING)

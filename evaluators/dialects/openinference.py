@@ -71,13 +71,19 @@ class OpenInferenceByKeys(OpenInference):
 
 def _kind(attributes: Attributes) -> Kind:
     """The declared kind; without a declaration, what only such a span carries."""
-    if semconv.OI_KIND in attributes:
-        return KINDS.get(str(attributes[semconv.OI_KIND]).upper(), Kind.STRUCTURE)
+    declared = attributes.get(semconv.OI_KIND)
+    if isinstance(declared, str):
+        return KINDS.get(declared.upper(), Kind.STRUCTURE)
     if semconv.OI_TOOL_NAME in attributes:
         return Kind.TOOL
-    if any(key.startswith((f"{semconv.OI_OUTPUT_MESSAGES}.", "llm.token_count.p")) for key in attributes):
+    if any(
+        key.startswith((f"{semconv.OI_OUTPUT_MESSAGES}.", "llm.token_count.p")) for key in attributes
+    ) and (
+        "llm.model_name" in attributes or f"{semconv.OI_OUTPUT_MESSAGES}.0.message.role" in attributes
+    ):  # agents of some frameworks carry the sum of their calls' tokens
         return Kind.MODEL
-    return Kind.AGENT if semconv.OI_AGENT_NAME in attributes else Kind.STRUCTURE
+    agent = semconv.OI_AGENT_NAME in attributes or step_cap_in(attributes) is not None
+    return Kind.AGENT if agent else Kind.STRUCTURE
 
 
 def is_handoff(span: Span) -> bool:

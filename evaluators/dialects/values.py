@@ -78,6 +78,11 @@ def container(value: object) -> object:
     return unpacked(value)
 
 
+def cut_off(unread: str) -> bool:
+    """Whether a text that was not read as JSON begins as an object or a list of objects: the rest was lost."""
+    return unread.lstrip().startswith(('{"', '[{"', '[["', "{'", "[{'"))
+
+
 def mapping(value: object) -> Mapping[str, object] | None:
     """The JSON object the value is or holds as text."""
     if value is None:
@@ -157,6 +162,8 @@ def arguments_of(value: object) -> Arguments:
         if found in REDACTED:
             return Arguments()
         found = literal(found)
+    if isinstance(found, str) and cut_off(found):
+        return Arguments()
     if isinstance(found, Mapping):
         return _from_envelope(found)
     if isinstance(found, list) and not isinstance(value, str):
@@ -203,7 +210,7 @@ def outcome_of(value: object, depth: int = 0) -> Outcome:
     if value is None or value is MISSING:
         return Outcome()
     found = container(value)
-    if isinstance(found, str) and found in REDACTED:
+    if isinstance(found, str) and (found in REDACTED or cut_off(found)):
         return Outcome()
     if isinstance(found, Mapping) and depth < 5:
         return _from_message(found, depth)

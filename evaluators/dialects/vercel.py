@@ -40,7 +40,7 @@ class Vercel:
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:  # noqa: ARG002 - it writes no logs
         attributes = span.attributes
-        operation = str(attributes.get("ai.operationId") or _said_otherwise(span))
+        operation = text(attributes.get("ai.operationId")) or _said_otherwise(span) or ""
         operation = operation if operation.startswith("ai.") else f"ai.{operation}"
         fields: dict[str, object] = {
             "dialect": self.name,

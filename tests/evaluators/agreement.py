@@ -77,7 +77,9 @@ def agreement(one: Recorded, runs: Sequence[Trajectory] | None = None) -> dict[s
     found = {
         "model calls": _is(sum(len(run.model_calls) for run in runs) if known else None, *made),
         "tool names": ABSENT if unnamed else _is([c.name for c in calls], [n for n, _ in asked], [n for n, _ in ran]),
-        "arguments": _all(_read(call.arguments, [a for n, a in (*asked, *ran) if unnamed or n == call.name]) for call in calls),
+        "arguments": _all(
+            _read(call.arguments, [a for n, a in (*asked, *ran) if unnamed or n == call.name]) for call in calls
+        ),
         "results": _all(_result(call, executed, named=not unnamed) for call in calls if call.status is CallStatus.OK),
         "errors": ABSENT if unsaid else _is(sum(c.status in _FAILED for c in calls), truth["tool_errors"]),
         "handoffs": ABSENT if truth["in_payload"].get("handoff_names") is False else

@@ -51,7 +51,8 @@ class Scripted(BaseLlm):
         ] or [types.Part(text=message["content"])]  # fmt: skip
         thought = used["completion_tokens_details"]["reasoning_tokens"]
         yield LlmResponse(
-            content=types.Content(role="model", parts=parts), model_version=said["model"], finish_reason=types.FinishReason.STOP,
+            content=types.Content(role="model", parts=parts),
+            model_version=said["model"], finish_reason=types.FinishReason.STOP,
             usage_metadata=types.GenerateContentResponseUsageMetadata(
                 prompt_token_count=used["prompt_tokens"], candidates_token_count=used["completion_tokens"] - thought,
                 thoughts_token_count=thought, total_token_count=used["total_tokens"],

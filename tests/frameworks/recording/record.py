@@ -1,8 +1,9 @@
 """Record what a framework's own instrumentation sends: ``python -m tests.frameworks.recording.record FOLDER``.
 
 ``agents.json`` names the program, framework, instrumentor, environment and scenarios of each. A program runs in that
-environment (``--environments FOLDER``: one virtual environment or npm folder each), against a scripted model, and its OTLP bodies are written to FOLDER with the truth beside them: from the script and from
-the tools' own log, not from anything that reads the bodies.
+environment (``--environments FOLDER``: one virtual environment or npm folder each), against a scripted model, and its
+OTLP bodies are written to FOLDER with the truth beside them: from the script and from the tools' own log, not from
+anything that reads the bodies.
 """
 
 from __future__ import annotations

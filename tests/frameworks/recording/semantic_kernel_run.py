@@ -41,7 +41,9 @@ async def main() -> None:
     plugin = KernelPlugin("desk", functions=[kernel_function(one) for one in TOOLS])
     agent = ChatCompletionAgent(
         service=service, name="support_agent", instructions=SYSTEM, plugins=[plugin],
-        function_choice_behavior=FunctionChoiceBehavior.Auto(maximum_auto_invoke_attempts=4 if scenario == "loop_cap" else 8),
+        function_choice_behavior=FunctionChoiceBehavior.Auto(
+            maximum_auto_invoke_attempts=4 if scenario == "loop_cap" else 8
+        ),
     )  # fmt: skip
     thread = ChatHistoryAgentThread()
     for asked in ASKED:

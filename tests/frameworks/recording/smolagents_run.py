@@ -15,7 +15,6 @@ SmolagentsInstrumentor().instrument(tracer_provider=made)
 from openinference.instrumentation import using_attributes  # noqa: E402
 from smolagents import CodeAgent, OpenAIServerModel, ToolCallingAgent, tool  # noqa: E402
 
-
 kind = CodeAgent if "code" in sys.argv else ToolCallingAgent
 stopped, error = "self", None
 model = OpenAIServerModel(
