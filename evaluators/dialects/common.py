@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from redfirst.evaluators.dialects.values import first_text, number
 from redfirst.evaluators.span import Span, StatusCode
-from redfirst.evaluators.trajectory import Tokens
+from redfirst.evaluators.trajectory import Gap, Tokens
 
 CONTROL_FLOW = (
     "ParentCommand",
@@ -54,6 +54,25 @@ def tokens_of(attributes: Attributes, **names: Iterable[str]) -> Tokens:
             found[field] = values[0]
     counted = [found[field] for field in ("input", "output") if field in found]
     return Tokens(**found) if any(counted) or not counted else Tokens()
+
+
+def contradictions(
+    attributes: Attributes, span_id: str, tokens: Tokens, **names: Iterable[str]
+) -> tuple[Gap, ...]:
+    """Why numbers are missing that were recorded under several names, each with another value."""
+    gaps = []
+    for field, keys in names.items():
+        said = (
+            {}
+            if getattr(tokens, field) is not None
+            else {k: number(attributes[k]) for k in keys if k in attributes}
+        )
+        if len(set(said.values()) - {None}) > 1:
+            because = "attributes contradict each other: " + ", ".join(
+                f"{key}={value}" for key, value in said.items()
+            )
+            gaps.append(Gap(fact=f"tokens.{field}", because=because, span_id=span_id))
+    return tuple(gaps)
 
 
 def first(attributes: Attributes, *keys: str) -> object:

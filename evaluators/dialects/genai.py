@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from redfirst.evaluators import semconv
-from redfirst.evaluators.dialects.common import Attributes, begins_any, error_of, first, tokens_of
+from redfirst.evaluators.dialects.common import (
+    Attributes,
+    begins_any,
+    contradictions,
+    error_of,
+    first,
+    tokens_of,
+)
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts, facts_with
 from redfirst.evaluators.dialects.genai_content import (
     from_content,
@@ -32,7 +39,7 @@ from redfirst.evaluators.dialects.values import (
 )
 from redfirst.evaluators.later import Later
 from redfirst.evaluators.span import LogRecord, Span
-from redfirst.evaluators.trajectory import MISSING, Message, Tokens
+from redfirst.evaluators.trajectory import MISSING, Message
 
 KINDS = {
     "chat": Kind.MODEL,
@@ -187,7 +194,7 @@ def _agent(attributes: Attributes) -> dict[str, object]:
 
 def _model(attributes: Attributes, span: Span, logs: Sequence[LogRecord]) -> dict[str, object]:
     said = one_output(messages_of(attributes.get(semconv.OUTPUT_MESSAGES)))
-    finish = _finish(attributes)
+    finish, tokens = _finish(attributes), tokens_of(attributes, **TOKEN_NAMES)
     given = Later(partial(_input, attributes))
     if said is None and given.get() is None:
         asked, said, event_finish = from_events(span, logs)
@@ -205,17 +212,14 @@ def _model(attributes: Attributes, span: Span, logs: Sequence[LogRecord]) -> dic
         "finish": finish or _finish_in(attributes.get(semconv.OUTPUT_MESSAGES)),
         "model": first_text(attributes.get(semconv.RESPONSE_MODEL), attributes.get(semconv.REQUEST_MODEL)),
         "response_id": text(attributes.get(semconv.RESPONSE_ID)),
-        "tokens": _tokens(attributes),
+        "tokens": tokens,
+        "gaps": contradictions(attributes, span.span_id, tokens, **TOKEN_NAMES),
         "tools": Later(partial(definitions, attributes.get(semconv.TOOL_DEFINITIONS))),
     }
 
 
 def _input(attributes: Attributes) -> tuple[Message, ...] | None:
     return _with_system(messages_of(attributes.get(semconv.INPUT_MESSAGES)), attributes)
-
-
-def _tokens(attributes: Attributes) -> Tokens:
-    return tokens_of(attributes, **TOKEN_NAMES)
 
 
 def _details(span: Span, logs: Sequence[LogRecord]) -> Attributes:

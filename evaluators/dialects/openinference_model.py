@@ -178,7 +178,8 @@ def _raw_output(raw: object, attributes: Attributes) -> Message | None:
                 return found
         if (found := one_output(_as_printed(raw.get("replies")))) is not None:
             return found
-        return one_output(messages_of(raw))
+        said = text(raw.get("text"))
+        return one_output(messages_of(raw)) or (Message(role="assistant", content=said) if said else None)
     if isinstance(raw, list):
         calls = message_of({"role": "assistant", "tool_calls": raw})
         said = one_output(messages_of(raw)) or one_output(calls)
@@ -221,4 +222,4 @@ def _finish_in(raw: object) -> str | None:
         return None
     choices = items_of(raw.get("choices"))
     chosen = choices[0].get("finish_reason") if choices and isinstance(choices[0], Mapping) else None
-    return first_text(chosen, raw.get("stop_reason"))
+    return first_text(chosen, raw.get("stop_reason"), raw.get("finish_reason"))

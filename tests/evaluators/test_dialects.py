@@ -12,7 +12,7 @@ from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.dialects.messages import messages_of, one_output
 from redfirst.evaluators.dialects.registry import facts_of
 from redfirst.evaluators.dialects.values import arguments_of, error_in_result, outcome_of
-from redfirst.evaluators.reading import read_trajectory
+from redfirst.evaluators.reading import read_runs, read_trajectory
 from redfirst.evaluators.rules import load_rules
 from redfirst.evaluators.span import Span, SpanEvent, StatusCode
 
@@ -590,3 +590,95 @@ def test_why_our_own_run_ended(
     spans = [agent, *([turn(2, *parts, at=(10, 20))] if parts else [])]
 
     assert read_trajectory(spans).termination.reason is reason
+
+
+@pytest.mark.parametrize("mark", ["__REDACTED__", "<elided>"])
+def test_kept_back_content_is_missing(mark: str) -> None:
+    """What an instrumentor writes in the place of content is no content."""
+    found = facts_of(
+        span(
+            {"openinference.span.kind": "TOOL", "tool.name": "t", "input.value": mark, "output.value": mark}
+        ),
+        (),
+    )
+
+    assert found.arguments is None
+    assert found.bare_arguments is None
+    assert found.result is MISSING
+    assert [message.content for message in messages_of([{"role": "user", "content": mark}]) or ()] == [None]
+
+
+def test_a_value_that_was_cut_off_is_missing() -> None:
+    """Half an object is neither the arguments nor the result; a text that only looks like it is a text."""
+    assert arguments_of('{"order_id": "A-').named is None
+    assert arguments_of('{"order_id": "A-').bare is None
+    assert outcome_of('[{"order_id": "A-').result is MISSING
+    assert outcome_of("[done] all of it").result == "[done] all of it"
+
+
+def test_numbers_that_contradict_each_other_are_missing() -> None:
+    """Two names of one number with two values say nothing; with one value they say it."""
+    same = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7, "gen_ai.usage.prompt_tokens": 7}
+
+    assert facts_of(span({**same, "gen_ai.usage.output_tokens": 2}), ()).tokens.input == 7
+    (run,) = read_runs([span({**same, "gen_ai.usage.prompt_tokens": 8, "gen_ai.usage.output_tokens": 2})])
+    assert run.tokens.input is None
+    assert any("contradict" in gap.because for gap in run.coverage.missing if gap.fact == "tokens.input")
+
+
+def test_no_call_is_free_of_tokens() -> None:
+    """0 in and 0 out stands for a count that did not come."""
+    found = facts_of(
+        span(
+            {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 0, "gen_ai.usage.output_tokens": 0}
+        ),
+        (),
+    )
+
+    assert found.tokens.input is None
+    assert found.tokens.output is None
+
+
+def test_a_span_without_its_operation_is_known_by_its_name() -> None:
+    """The conventions begin a span's name with the operation."""
+    assert facts_of(span({"gen_ai.agent.name": "a"}, name="invoke_agent a"), ()).kind is Kind.AGENT
+    assert facts_of(span({"gen_ai.system": "openai"}, name="chat gpt"), ()).kind is Kind.MODEL
+    assert facts_of(span({"gen_ai.agent.name": "a", "gen_ai.request.model": "m"}), ()).kind is Kind.STRUCTURE
+
+
+def test_a_run_that_broke_off_has_the_agent_its_calls_name() -> None:
+    """The agent's span never ended and was never sent; its calls say whose they are."""
+    call = {
+        "openinference.span.kind": "LLM",
+        "metadata": json.dumps({"lc_agent_name": "support"}),
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "Wait.",
+    }
+
+    run = read_trajectory([span(call, parent=9)])
+
+    assert run.agents == ("support",)
+    assert run.model_calls[0].agent == "support"
+
+
+def test_an_error_that_the_framework_caught_is_an_error() -> None:
+    """The outer span passes the text of the tool's error on as its result."""
+    outer = span(
+        {
+            "openinference.span.kind": "TOOL",
+            "tool.name": "t",
+            "input.value": "{}",
+            "output.value": "no carrier",
+        },
+        at=(1, 9),
+    )
+    inner = span(
+        {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "t"},
+        number=2, parent=1, at=(2, 8), scope="autogen-core", error="no carrier",
+    )  # fmt: skip
+
+    (call,) = read_trajectory([outer, inner]).tool_calls
+
+    assert call.status is CallStatus.TOOL_ERROR
+    assert call.error == "no carrier"
+    assert call.result is MISSING
