@@ -178,8 +178,8 @@ def _raw_output(raw: object, attributes: Attributes) -> Message | None:
                 return found
         if (found := one_output(_as_printed(raw.get("replies")))) is not None:
             return found
-        said = text(raw.get("text"))
-        return one_output(messages_of(raw)) or (Message(role="assistant", content=said) if said else None)
+        alone = text(raw.get("text"))
+        return one_output(messages_of(raw)) or (Message(role="assistant", content=alone) if alone else None)
     if isinstance(raw, list):
         calls = message_of({"role": "assistant", "tool_calls": raw})
         said = one_output(messages_of(raw)) or one_output(calls)
