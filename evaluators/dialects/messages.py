@@ -96,7 +96,7 @@ def _roles_known(messages: Iterable[Message]) -> bool:
 def message_of(item: Mapping[str, object]) -> Iterable[Message]:
     """The message or messages one recorded object holds."""
     inner = _inside(item)
-    kind = item.get("type")
+    kind = text(item.get("type"))
     if inner is not None:
         yield from message_of({**inner, "type": inner.get("type", kind)})
         return
@@ -122,7 +122,7 @@ def _inside(item: Mapping[str, object]) -> Mapping[str, object] | None:
     """The message inside an envelope."""
     if "lc" in item and isinstance(item.get("kwargs"), Mapping):
         return mapping(item["kwargs"])
-    if item.get("type") in _LANGCHAIN and isinstance(item.get("data"), Mapping):
+    if text(item.get("type")) in _LANGCHAIN and isinstance(item.get("data"), Mapping):
         return mapping(item["data"])
     if "role" not in item and isinstance(item.get("message"), Mapping):
         return mapping(item["message"])
@@ -170,7 +170,7 @@ def _take(part: object, said: list[str], calls: list[RequestedCall], answers: li
 def _take_part(
     part: Mapping[str, object], said: list[str], calls: list[RequestedCall], answers: list[Message]
 ) -> None:
-    kind = part.get("type", part.get("kind"))
+    kind = text(part.get("type", part.get("kind")))
     for name, meant in _BEDROCK.items() if kind is None else ():
         if kind is None and (inside := mapping(part.get(name))) is not None:
             part, kind = inside, meant
