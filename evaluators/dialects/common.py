@@ -47,11 +47,12 @@ def tokens_of(attributes: Attributes, **names: Iterable[str]) -> Tokens:
     """
     found: dict[str, int] = {}
     for field, keys in names.items():
-        values = [
-            value for key in keys if key in attributes and (value := number(attributes[key])) is not None
-        ]
-        if values and values.count(values[0]) == len(values):
-            found[field] = values[0]
+        for key in keys:
+            if key not in attributes or (value := number(attributes[key])) is None:
+                continue
+            if found.setdefault(field, value) != value:
+                del found[field]
+                break
     counted = [found[field] for field in ("input", "output") if field in found]
     return Tokens(**found) if any(counted) or not counted else Tokens()
 

@@ -36,7 +36,10 @@ class Vercel:
     name = "vercel"
 
     def claims(self, span: Span) -> bool:
-        return "ai.operationId" in span.attributes or _said_otherwise(span) is not None
+        if "ai.operationId" in span.attributes:
+            return True
+        other = "operation.name" in span.attributes or span.scope == "ai"
+        return other and _said_otherwise(span) is not None
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:  # noqa: ARG002 - it writes no logs
         attributes = span.attributes
