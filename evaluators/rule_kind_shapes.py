@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from redfirst.evaluators.canonical import number_of
 from redfirst.evaluators.conditions import ORDERED, parse_condition, parse_where
 from redfirst.evaluators.paths import call_path, parse_path
 from redfirst.evaluators.patterns import compile_pattern
@@ -309,6 +310,12 @@ class BudgetShape(RuleShape):
         if self.limits is not None and not self.limits.given():
             raise PydanticCustomError(
                 "budget_form", "limits is empty; set one, as in limits: {tool_calls: 20}"
+            )
+        if summed and not isinstance(self.limit, dict) and number_of(self.limit) is None:
+            raise PydanticCustomError(
+                "budget_form",
+                "max takes a number or a value_of, as in max: {example}",
+                {"example": "{value_of: result_of.get_order.total}"},
             )
         if summed:
             parse_condition({"le": self.limit}, call_path)
