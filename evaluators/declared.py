@@ -31,7 +31,7 @@ from redfirst.evaluators.verdict import CheckClass, Severity
 _OURS = frozenset(
     {
         *("empty_when", "one_of", "no_new_value", "no_star", "no_such_happening", "no_source"),
-        *("budget_form", "approval_once", "empty_state"),
+        *("budget_form", "approval_once", "empty_state", "one_step"),
     }
 )
 """Faults that a shape tells in its own words."""

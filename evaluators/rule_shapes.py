@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from redfirst.evaluators.rule_kind_shapes import RULE_SHAPES, Rule
+from redfirst.evaluators.rule_test_shapes import RuleTestShape
 from redfirst.evaluators.shapes import AllowedShape, Calls, Id, RequiredShape, SeverityName, Shape, WhenShape
 
 SCHEMA = "redfirst.rules/1"
@@ -86,3 +87,4 @@ class RulesFile(Shape):
     rules: list[Rule] = []
     tasks: list[TaskShape] = []
     state: TopStateShape | None = None
+    tests: list[RuleTestShape] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -34,14 +34,12 @@ Name = Annotated[str, Field(min_length=1), BeforeValidator(_checked_name)]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$")]
 
 
-_MAY_BE_NULL = ("equals", "must", "to", "missing")
-"""Keys at which null says something; elsewhere a key without a value is a mistake."""
-
-
 class Shape(BaseModel):
     """A mapping with known keys, each with a value; an unknown key is answered with the nearest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    nullable: ClassVar[frozenset[str]] = frozenset({"equals", "must", "to", "missing"})
+    """Keys at which null says something; elsewhere a key without a value is a mistake."""
 
     @model_validator(mode="before")
     @classmethod
@@ -53,7 +51,7 @@ class Shape(BaseModel):
                     raise PydanticCustomError(
                         "unknown_key", "unknown key {key}; {hint}", {"key": key, "hint": nearest(key, known)}
                     )
-                if data[key] is None and key not in _MAY_BE_NULL:
+                if data[key] is None and key not in cls.nullable:
                     raise PydanticCustomError("no_value", "{what}", {"key": key, "what": expected(key, None)})
         return data
 

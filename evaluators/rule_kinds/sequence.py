@@ -37,13 +37,12 @@ class Steps:
         lack = next((why for one in (*self.steps, *self.judged) if (why := one.lack(run))), None)
         tally = Tally(self.missing, lack)
         witnesses = [in_time(step.among(run, earlier=True)) for step in self.steps]
-        known: dict[tuple[int, int, int], Truth] = {}
         for place in range(1, len(self.judged)):
             for call in in_time(self.judged[place].among(run)):
                 applies = self.judged[place].matches(call, run, self.order)
                 if applies is False:
                     continue
-                met = self._chain(place, call, call, run, witnesses, known)
+                met = self._chain(place, call, call, run, witnesses, {})
                 if met is True:
                     tally.good += 1
                 elif met is False and applies is True and lack is None:
@@ -64,20 +63,15 @@ class Steps:
         call: ToolCall,
         run: Trajectory,
         witnesses: list[list[ToolCall]],
-        known: dict[tuple[int, int, int], Truth],
+        known: dict[tuple[int, int], Truth],
     ) -> Truth:
         """Whether all steps before this one came before ``later``, in order and with the values of ``call``."""
         if place == 0:
             return True
-        name = (place, id(later), id(call))
+        name = (place, id(later))
         if name not in known:
             known[name] = any_of(
-                all_of(
-                    (
-                        fits,
-                        self._chain(place - 1, one, call, run, witnesses, known),
-                    )
-                )
+                all_of((fits, self._chain(place - 1, one, call, run, witnesses, known)))
                 for one in witnesses[place - 1]
                 if (fits := self._fits(place - 1, one, later, call, run)) is not False
             )
