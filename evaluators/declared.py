@@ -47,14 +47,7 @@ def declared_check(spec: Mapping[str, object]) -> Check:
     Raises:
         ConfigurationError: the declaration is wrong.
     """
-    try:
-        shape = _declarations().validate_python(dict(spec))
-    except ValidationError as error:
-        where, what = first_problem(error)
-        place = ".".join(str(part) for part in where)
-        raise ConfigurationError(
-            f"check {spec.get('id', '')!r}: {place + ': ' if place else ''}{what}"
-        ) from error
+    shape = declared_shape(spec)
     evaluate, check_class, version = _built(shape)
     severity = severity_named(shape.severity)
     severity_in = None
@@ -70,6 +63,22 @@ def declared_check(spec: Mapping[str, object]) -> Check:
         severity_in=severity_in,
         spec=copy.deepcopy(dict(spec)),
     )
+
+
+def declared_shape(spec: Mapping[str, object]) -> DeclaredShape:
+    """The shape of a declaration.
+
+    Raises:
+        ConfigurationError: the declaration is wrong.
+    """
+    try:
+        return _declarations().validate_python(dict(spec))
+    except ValidationError as error:
+        where, what = first_problem(error)
+        place = ".".join(str(part) for part in where)
+        raise ConfigurationError(
+            f"check {spec.get('id', '')!r}: {place + ': ' if place else ''}{what}"
+        ) from error
 
 
 def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str]:

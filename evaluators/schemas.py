@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import jsonschema_rs
 
@@ -124,7 +124,7 @@ def _misfit(error: jsonschema_rs.ValidationError) -> Misfit:
     return Misfit(tuple(map(str, error.instance_path)), keyword, " ".join(error.message.split())[:200])
 
 
-def _refused(address: str) -> object:
+def _refused(address: str) -> NoReturn:
     raise ValueError(f"it refers to {address[:80]}, and nothing is fetched")
 
 

@@ -1,0 +1,286 @@
+"""Each check of a rules file in one sentence of plain English, with its exact meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from redfirst.evaluators import rule_kind_shapes as shapes
+from redfirst.evaluators.canonical import canonical_text
+from redfirst.evaluators.conditions import parse_condition, parse_where
+from redfirst.evaluators.declared_parts import when_of
+from redfirst.evaluators.paths import call_path, parse_path
+from redfirst.evaluators.rule_kinds.calls import EVERY_STATUS, RAN, SUCCEEDED, TOOK_EFFECT
+from redfirst.evaluators.rule_kinds.happenings import ANSWER, EVENT, HANDOFF, USER
+from redfirst.evaluators.rule_shapes import RecallShape, StateCollateralShape, StateRequiredShape
+from redfirst.evaluators.shapes import AllowedShape, CallShape, RequiredShape, WhenShape
+from redfirst.evaluators.trajectory import CallStatus
+
+Declared = shapes.RULE_SHAPES | RecallShape | StateRequiredShape | StateCollateralShape
+
+_ENDED = {
+    RAN: "",
+    EVERY_STATUS: " (also one that did not run)",
+    SUCCEEDED: " that ended ok",
+    TOOK_EFFECT: " that may have taken effect",
+}
+_NAMES = {USER: "a message of the user", ANSWER: "the final answer", HANDOFF: "a handoff"}
+
+
+def explained(shape: Declared) -> str:
+    """The sentence of a declaration."""
+    said = _said(shape)
+    if isinstance(shape, shapes.RuleShape):
+        said = _when(shape.when) + said + _open(shape)
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _said(shape: Declared) -> str:
+    match shape:
+        case shapes.RequireBeforeShape():
+            enough = "".join(f", whose {path} is {_covered(of)}" for path, of in sorted(shape.covers.items()))
+            own = " of its own" if shape.once else ""
+            return (
+                f"every {_judged(shape.call, shape)} comes after {_event(shape.needs, SUCCEEDED)}{own}{_tie(shape)}"
+                f"{enough}{_lasting(shape)}"
+            )
+        case shapes.RequireAfterShape():
+            own = " of its own" if shape.once else ""
+            return (
+                f"every {_judged(shape.call, shape)} is followed by {_event(shape.needs, SUCCEEDED)}{own}{_tie(shape)}"
+                f"{_lasting(shape)} before the run ends"
+            )
+        case shapes.ForbidShape():
+            after = "" if shape.after is None else f" after {_event(shape.after, SUCCEEDED)}{_tie(shape)}"
+            return f"no {_judged(shape.call, shape)} happens{after}"
+        case shapes.MutuallyExclusiveShape():
+            kinds = " and ".join(_judged(one, shape) for one in shape.calls)
+            return f"of {kinds}, at most one kind happens{_each(shape)}, in whatever order"
+        case shapes.MaxCallsShape():
+            counted = "every attempt counts" if shape.attempts else "a call with its retries counts once"
+            return f"there are at most {shape.limit} of {_judged(shape.call, shape)}{_each(shape)}; {counted}"
+        case shapes.MaxConsecutiveShape():
+            row = f" with the same {_listed(pair[1] for pair in shape.same)}" if shape.same else ""
+            called = _call(shape.call, EVERY_STATUS if shape.attempts else RAN)
+            return f"one agent makes at most {shape.limit} of {called}{row} in a row; any other call that ran ends the row"
+        case shapes.SequenceShape():
+            chain = ", then ".join(_event(one, SUCCEEDED) for one in shape.steps[:-1])
+            return (
+                f"every {_judged(shape.steps[-1], shape)} comes after {chain}{_tie(shape)}, and so does each step"
+                " before it after its own"
+            )
+        case shapes.InvariantShape():
+            must = parse_condition(shape.must, parse_path)
+            return f"in every state that was reported, {shape.state} is {must}; between reports nothing is claimed"
+        case shapes.NoFlowShape():
+            return _flow(shape)
+        case shapes.ArgsSchemaShape():
+            return f"the arguments of every {_judged(shape.call, shape)} {_fit(shape)}"
+        case shapes.BudgetShape():
+            return _budget(shape)
+        case shapes.ApprovalShape():
+            granted = _event(shape.approval or CallShape(tool=[f"{EVENT}approval"]), SUCCEEDED)
+            enough = "".join(f", whose {path} is {_covered(of)}" for path, of in sorted(shape.covers.items()))
+            own = " of its own" if shape.once else ""
+            who = f", by {shape.distinct} different values of {shape.approver}" if shape.distinct > 1 else ""
+            return (
+                f"every {_judged(shape.call, shape)} comes after {granted}{own}{who}{_tie(shape)}{enough}"
+                f"{_lasting(shape)}"
+            )
+        case shapes.StateDiffShape():
+            return _state(shape)
+        case shapes.TerminationShape():
+            answer = (
+                f", its answer is {parse_condition(shape.answer)}"
+                if "answer" in shape.model_fields_set
+                else ""
+            )
+            pending = "" if shape.pending else ", and no call of its last turn is left unexecuted"
+            return f"the run ends as {_or(shape.ends)}{answer}{pending}"
+        case RecallShape():
+            calls = "; ".join(_event(one, SUCCEEDED) for one in shape.required_calls)
+            return f"{_when(shape.when)}each of these is called, in any order, one call for each: {calls}"
+        case StateRequiredShape():
+            return f"{_when(shape.when)}at the end {_places(shape.required)}"
+    return _collateral(shape)
+
+
+def _judged(shape: CallShape, rule: shapes.OrderedShape) -> str:
+    return _call(shape, EVERY_STATUS if rule.attempts else RAN)
+
+
+def _call(shape: CallShape, statuses: frozenset[CallStatus]) -> str:
+    """The calls as a plural-free noun: ``call of refund or pay with args.amount more than 100``."""
+    return _noun(shape) + _qualified(shape, statuses)
+
+
+def _event(shape: CallShape, statuses: frozenset[CallStatus]) -> str:
+    noun = _noun(shape)
+    return ("a " if noun.startswith(("call", "report")) else "") + noun + _qualified(shape, statuses)
+
+
+def _noun(shape: CallShape) -> str:
+    tools = [name for name in shape.tool if not name.startswith("$")]
+    others = [
+        f"report of {name.removeprefix(EVENT)}" if name.startswith(EVENT) else _NAMES[name]
+        for name in shape.tool
+        if name.startswith("$")
+    ]
+    return _or([*([f"call of {_or(tools)}"] if tools else []), *others])
+
+
+def _qualified(shape: CallShape, statuses: frozenset[CallStatus]) -> str:
+    calls = any(not name.startswith("$") for name in shape.tool)
+    ended = _ENDED[statuses] if shape.status is None else f" that ended as {_or(shape.status)}"
+    where = parse_where(shape.where, call_path)
+    limits = f" where {where}" if where.conditions else ""
+    return (ended if calls else "") + limits
+
+
+def _tie(shape: shapes.OrderedShape) -> str:
+    same = [
+        other if other == judged else f"{other} (of the former) as {judged} (of the latter)"
+        for other, judged in shape.same
+    ]
+    within = {"trace": "", "agent": " by the same agent", "subtree": " under the same agent's span"}[
+        shape.scope
+    ]
+    return (f" of the same {_listed(same)}" if same else "") + within
+
+
+def _each(shape: shapes.OrderedShape) -> str:
+    each = [judged for _, judged in shape.same] + (["agent"] if shape.scope == "agent" else [])
+    return f" for each {_listed(each)}" if each else ""
+
+
+def _lasting(shape: shapes.LastingShape) -> str:
+    parts = [f", at most {shape.within} apart" if shape.within is not None else ""]
+    if shape.within_steps is not None:
+        parts.append(f", at most {shape.within_steps} model turn(s) apart")
+    if shape.until is not None:
+        parts.append(f", with no {_call(shape.until, TOOK_EFFECT)} in between")
+    return "".join(parts)
+
+
+def _covered(operators: object) -> str:
+    return (
+        f"{parse_condition(shapes.covers_as_where({'result': operators})['result'], call_path)} of that call"  # type: ignore[index] # a mapping goes in
+    )
+
+
+def _flow(shape: shapes.NoFlowShape) -> str:
+    to = f"{_listed(shape.to.arg)} of {_or(shape.to.tool)}"
+    to += f" where {parse_where(shape.to.where, call_path)}" if shape.to.where else ""
+    values = f"value in which {shape.pattern} is found" if shape.pattern else "value"
+    unless = f", unless {_event(shape.unless, SUCCEEDED)} came in between" if shape.unless else ""
+    differs = [f"{one} of the source equals {other} of the call" for one, other in shape.differs]
+    unless += f", unless {' and '.join(differs)}" if differs else ""
+    if shape.sources is None:
+        return f"no {values} reaches {to}"
+    if shape.mode == "order":
+        return f"no call of {_or(shape.to.tool)} is made after {_event(shape.sources, RAN)} answered{unless}"
+    trusted = ", a trusted tool" if shape.trusted else ""
+    tools = f" ({_or(shape.trusted)})" if shape.trusted else ""
+    return (
+        f"no {values} that {_event(shape.sources, RAN)} answered, and that neither the user, the system prompt"
+        f"{trusted}{tools} gave before, reaches {to}{unless}"
+    )
+
+
+def _fit(shape: shapes.ArgsSchemaShape) -> str:
+    must = parse_where(shape.must, call_path)
+    parts = [str(must)] if must.conditions else []
+    if shape.json_schema is not None:
+        parts.append(f"fit the schema {canonical_text(shape.json_schema)}")
+    if not parts:
+        return "fit the schema that the trace carries"
+    return "are such that " + ", and they ".join(parts) if must.conditions else parts[0]
+
+
+def _budget(shape: shapes.BudgetShape) -> str:
+    if shape.limits is not None:
+        limits = [f"{limit:g} {name.replace('_', ' ')}" for name, limit in shape.limits.given()]
+        return f"the run spends at most {_listed(limits)}"
+    (test,) = parse_condition({"le": shape.limit}, call_path).tests
+    each = f" for each {_listed(pair[1] for pair in shape.by)}" if shape.by else ""
+    window = f" within any {shape.within} of the run" if shape.within else ""
+    called = "" if shape.call is None else _call(shape.call, RAN)
+    return (
+        f"{shape.sum} of every {called} adds up to {test}{each}{window}; a call with its retries counts once"
+    )
+
+
+def _state(shape: shapes.StateDiffShape) -> str:
+    parts = []
+    if shape.required:
+        parts.append(f"at the end {_places(shape.required)}")
+    if shape.allowed is not None and shape.collateral == "fail":
+        parts.append(f"nothing else changes but {_patterns(shape.allowed)}")
+    if shape.together is not None:
+        parts.append(f"{_listed(shape.together)} change together or not at all")
+    return " and ".join(parts)
+
+
+def _collateral(shape: StateCollateralShape) -> str:
+    parts = []
+    for scope in shape.scopes:
+        what = "anything" if scope.collateral == "ignore" else _patterns(scope.allowed or [])
+        allowed = f"{what} may change"
+        if scope.required:
+            allowed += f", and what is under {_listed(one.path for one in scope.required)}"
+        parts.append(f"{_when(scope.when) or 'in every run '}{allowed}")
+    return f"between the first and the last state nothing changes but what is allowed: {'; '.join(parts)}"
+
+
+def _places(required: Sequence[RequiredShape]) -> str:
+    conditions = [
+        f"{one.path} is {parse_condition({'eq': one.equals} if 'equals' in one.model_fields_set else one.must)}"
+        for one in required
+    ]
+    return _listed(conditions)
+
+
+def _patterns(allowed: Sequence[AllowedShape]) -> str:
+    said = []
+    for one in allowed:
+        mentioned = " where the user mentioned the key under the first *" if one.mentioned else ""
+        to = (
+            f" to {_or(map(canonical_text, one.to if isinstance(one.to, list) else [one.to]))}"
+            if one.to is not None
+            else ""
+        )
+        said.append(one.path + mentioned + to)
+    return _listed(said) or "nothing"
+
+
+def _when(shape: WhenShape | None) -> str:
+    when = when_of(shape)
+    parts = [
+        f"request is {when.request}" if when.request else "",
+        f"agent is {when.agent}" if when.agent else "",
+    ]
+    named = " and ".join(part for part in parts if part)
+    return f"in runs whose {named}, " if named else ""
+
+
+def _open(shape: shapes.RuleShape) -> str:
+    """What order means to the rule, and what becomes of what cannot be told."""
+    order = getattr(shape, "order", None)
+    turns = {
+        "decided": "; calls of one model turn are simultaneous",
+        "executed": "; calls are in the order in which they were executed",
+    }
+    untold = {
+        None: "what cannot be told leaves it inconclusive",
+        "failed": "what cannot be told is a failure",
+        "ignore": "what cannot be told is not counted",
+    }
+    return f"{turns.get(str(order), '')}; {untold[shape.missing]}"
+
+
+def _or(names: Iterable[str]) -> str:
+    return _listed(names, "or")
+
+
+def _listed(names: Iterable[str], word: str = "and") -> str:
+    every = list(dict.fromkeys(names))
+    return f" {word} ".join([", ".join(every[:-1]), every[-1]]) if len(every) > 1 else "".join(every)
