@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from redfirst.evaluators import rule_kind_shapes as shapes
 from redfirst.evaluators.canonical import canonical_text
@@ -37,37 +37,30 @@ def explained(shape: Declared) -> str:
 def _said(shape: Declared) -> str:
     match shape:
         case shapes.RequireBeforeShape():
-            enough = "".join(f", whose {path} is {_covered(of)}" for path, of in sorted(shape.covers.items()))
-            own = " of its own" if shape.once else ""
-            return (
-                f"every {_judged(shape.call, shape)} comes after {_event(shape.needs, SUCCEEDED)}{own}{_tie(shape)}"
-                f"{enough}{_lasting(shape)}"
-            )
+            needs = _event(shape.needs, SUCCEEDED, _tie(shape))
+            return f"{_every(shape.call, shape)} comes after {needs}{_worth(shape.covers)}{_once(shape)}{_lasting(shape)}"
         case shapes.RequireAfterShape():
-            own = " of its own" if shape.once else ""
-            return (
-                f"every {_judged(shape.call, shape)} is followed by {_event(shape.needs, SUCCEEDED)}{own}{_tie(shape)}"
-                f"{_lasting(shape)} before the run ends"
-            )
+            needs = _event(shape.needs, SUCCEEDED, _tie(shape))
+            return f"{_every(shape.call, shape)} is followed by {needs}{_once(shape)}{_lasting(shape)} before the run ends"
         case shapes.ForbidShape():
-            after = "" if shape.after is None else f" after {_event(shape.after, SUCCEEDED)}{_tie(shape)}"
-            return f"no {_judged(shape.call, shape)} happens{after}"
+            after = "" if shape.after is None else f" after {_event(shape.after, SUCCEEDED, _tie(shape))}"
+            return f"there is no {_judged(shape.call, shape)}{after}"
         case shapes.MutuallyExclusiveShape():
-            kinds = " and ".join(_judged(one, shape) for one in shape.calls)
-            return f"of {kinds}, at most one kind happens{_each(shape)}, in whatever order"
+            kinds = _listed(_called(one, shape) for one in shape.calls)
+            return f"at most one of {kinds} is called{_each(shape)}, in whatever order"
         case shapes.MaxCallsShape():
             counted = "every attempt counts" if shape.attempts else "a call with its retries counts once"
-            return f"there are at most {shape.limit} of {_judged(shape.call, shape)}{_each(shape)}; {counted}"
+            return f"{_called(shape.call, shape)} is called at most {shape.limit} time(s){_each(shape)}; {counted}"
         case shapes.MaxConsecutiveShape():
             row = f" with the same {_listed(pair[1] for pair in shape.same)}" if shape.same else ""
-            called = _call(shape.call, EVERY_STATUS if shape.attempts else RAN)
-            return f"one agent makes at most {shape.limit} of {called}{row} in a row; any other call that ran ends the row"
-        case shapes.SequenceShape():
-            chain = ", then ".join(_event(one, SUCCEEDED) for one in shape.steps[:-1])
+            called = _or(shape.call.tool) + _qualified(shape.call, EVERY_STATUS if shape.attempts else RAN)
             return (
-                f"every {_judged(shape.steps[-1], shape)} comes after {chain}{_tie(shape)}, and so does each step"
-                " before it after its own"
+                f"one agent calls {called}{row} at most {shape.limit} time(s) in a row; any other call that ran ends"
+                " the row"
             )
+        case shapes.SequenceShape():
+            chain = ", then ".join(_event(one, SUCCEEDED, _tie(shape)) for one in shape.steps[:-1])
+            return f"{_every(shape.steps[-1], shape)} comes after {chain}, and each step between after those before it"
         case shapes.InvariantShape():
             must = parse_condition(shape.must, parse_path)
             return f"in every state that was reported, {shape.state} is {must}; between reports nothing is claimed"
@@ -78,12 +71,14 @@ def _said(shape: Declared) -> str:
         case shapes.BudgetShape():
             return _budget(shape)
         case shapes.ApprovalShape():
-            granted = _event(shape.approval or CallShape(tool=[f"{EVENT}approval"]), SUCCEEDED)
-            enough = "".join(f", whose {path} is {_covered(of)}" for path, of in sorted(shape.covers.items()))
-            own = " of its own" if shape.once else ""
-            who = f", by {shape.distinct} different values of {shape.approver}" if shape.distinct > 1 else ""
+            granted = _event(shape.approval or CallShape(tool=[f"{EVENT}approval"]), SUCCEEDED, _tie(shape))
+            who = (
+                f" by each of {shape.distinct} different values of {shape.approver}"
+                if shape.distinct > 1
+                else ""
+            )
             return (
-                f"every {_judged(shape.call, shape)} comes after {granted}{own}{who}{_tie(shape)}{enough}"
+                f"{_every(shape.call, shape)} comes after {granted}{who}{_worth(shape.covers)}{_once(shape)}"
                 f"{_lasting(shape)}"
             )
         case shapes.StateDiffShape():
@@ -105,17 +100,29 @@ def _said(shape: Declared) -> str:
 
 
 def _judged(shape: CallShape, rule: shapes.OrderedShape) -> str:
-    return _call(shape, EVERY_STATUS if rule.attempts else RAN)
+    return _noun(shape) + _qualified(shape, EVERY_STATUS if rule.attempts else RAN)
 
 
-def _call(shape: CallShape, statuses: frozenset[CallStatus]) -> str:
-    """The calls as a plural-free noun: ``call of refund or pay with args.amount more than 100``."""
-    return _noun(shape) + _qualified(shape, statuses)
+def _every(shape: CallShape, rule: shapes.OrderedShape) -> str:
+    said = _judged(shape, rule)
+    return said if said.startswith("the ") else f"every {said.removeprefix('a ')}"
 
 
-def _event(shape: CallShape, statuses: frozenset[CallStatus]) -> str:
+def _called(shape: CallShape, rule: shapes.OrderedShape) -> str:
+    return _or(shape.tool) + _qualified(shape, EVERY_STATUS if rule.attempts else RAN)
+
+
+def _event(shape: CallShape, statuses: frozenset[CallStatus], tie: str = "") -> str:
     noun = _noun(shape)
-    return ("a " if noun.startswith(("call", "report")) else "") + noun + _qualified(shape, statuses)
+    return ("a " if noun.startswith(("call", "report")) else "") + noun + tie + _qualified(shape, statuses)
+
+
+def _once(shape: shapes.LastingShape) -> str:
+    return ", one for each" if shape.once else ""
+
+
+def _worth(covers: Mapping[str, object]) -> str:
+    return "".join(f", whose {path} is {_covered(of)}" for path, of in sorted(covers.items()))
 
 
 def _noun(shape: CallShape) -> str:
@@ -144,7 +151,7 @@ def _tie(shape: shapes.OrderedShape) -> str:
     within = {"trace": "", "agent": " by the same agent", "subtree": " under the same agent's span"}[
         shape.scope
     ]
-    return (f" of the same {_listed(same)}" if same else "") + within
+    return (f" with the same {_listed(same)}" if same else "") + within
 
 
 def _each(shape: shapes.OrderedShape) -> str:
@@ -157,7 +164,7 @@ def _lasting(shape: shapes.LastingShape) -> str:
     if shape.within_steps is not None:
         parts.append(f", at most {shape.within_steps} model turn(s) apart")
     if shape.until is not None:
-        parts.append(f", with no {_call(shape.until, TOOK_EFFECT)} in between")
+        parts.append(f", with no {_noun(shape.until)}{_qualified(shape.until, TOOK_EFFECT)} in between")
     return "".join(parts)
 
 
@@ -178,11 +185,10 @@ def _flow(shape: shapes.NoFlowShape) -> str:
         return f"no {values} reaches {to}"
     if shape.mode == "order":
         return f"no call of {_or(shape.to.tool)} is made after {_event(shape.sources, RAN)} answered{unless}"
-    trusted = ", a trusted tool" if shape.trusted else ""
-    tools = f" ({_or(shape.trusted)})" if shape.trusted else ""
+    givers = ["the user", "the system prompt", *shape.trusted]
     return (
-        f"no {values} that {_event(shape.sources, RAN)} answered, and that neither the user, the system prompt"
-        f"{trusted}{tools} gave before, reaches {to}{unless}"
+        f"no {values} that {_event(shape.sources, RAN)} answered, and that none of {_listed(givers)} gave before,"
+        f" reaches {to}{unless}"
     )
 
 
@@ -203,10 +209,8 @@ def _budget(shape: shapes.BudgetShape) -> str:
     (test,) = parse_condition({"le": shape.limit}, call_path).tests
     each = f" for each {_listed(pair[1] for pair in shape.by)}" if shape.by else ""
     window = f" within any {shape.within} of the run" if shape.within else ""
-    called = "" if shape.call is None else _call(shape.call, RAN)
-    return (
-        f"{shape.sum} of every {called} adds up to {test}{each}{window}; a call with its retries counts once"
-    )
+    called = "" if shape.call is None else _noun(shape.call) + _qualified(shape.call, RAN)
+    return f"the sum of {shape.sum} over every {called} is {test}{each}{window}; a call with its retries counts once"
 
 
 def _state(shape: shapes.StateDiffShape) -> str:
@@ -216,7 +220,7 @@ def _state(shape: shapes.StateDiffShape) -> str:
     if shape.allowed is not None and shape.collateral == "fail":
         parts.append(f"nothing else changes but {_patterns(shape.allowed)}")
     if shape.together is not None:
-        parts.append(f"{_listed(shape.together)} change together or not at all")
+        parts.append(f"what stands at {_listed(shape.together)} changes together or not at all")
     return " and ".join(parts)
 
 
@@ -264,7 +268,7 @@ def _when(shape: WhenShape | None) -> str:
 
 def _open(shape: shapes.RuleShape) -> str:
     """What order means to the rule, and what becomes of what cannot be told."""
-    order = getattr(shape, "order", None)
+    order = getattr(shape, "order", None) if _orders(shape) else None
     turns = {
         "decided": "; calls of one model turn are simultaneous",
         "executed": "; calls are in the order in which they were executed",
@@ -275,6 +279,15 @@ def _open(shape: shapes.RuleShape) -> str:
         "ignore": "what cannot be told is not counted",
     }
     return f"{turns.get(str(order), '')}; {untold[shape.missing]}"
+
+
+def _orders(shape: shapes.RuleShape) -> bool:
+    """Whether it matters to the rule what came first."""
+    if isinstance(shape, shapes.ForbidShape):
+        return shape.after is not None
+    return isinstance(
+        shape, shapes.LastingShape | shapes.SequenceShape | shapes.NoFlowShape | shapes.MaxConsecutiveShape
+    )
 
 
 def _or(names: Iterable[str]) -> str:
