@@ -195,6 +195,8 @@ def _ended(
     facts = node.facts
     if facts.interrupted:
         return CallStatus.NOT_EXECUTED, None, MISSING, ""
+    if facts.refused is not None:
+        return CallStatus.DENIED, facts.refused, MISSING, ""
     if facts.failed:
         infra = is_infrastructure(facts.error_type, facts.error)
         return CallStatus.INFRA_ERROR if infra else CallStatus.TOOL_ERROR, facts.error, facts.result, ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from enum import Enum
@@ -10,8 +11,8 @@ from typing import Any
 from opentelemetry import trace
 
 from redfirst.evaluators import semconv
-from redfirst.instrumentation import door
-from redfirst.instrumentation.capture import bounded, clean, to_json
+from redfirst.instrumentation import door, memory
+from redfirst.instrumentation.capture import bounded, clean, plain, to_json
 from redfirst.instrumentation.guard import guarded
 
 
@@ -43,11 +44,19 @@ class Run:
         standing = door.interceptor()
         if standing is not None:
             snapshot = standing.state(snapshot)
+        frame = memory.current()
+        if frame is not None:
+            with guarded("remember a state snapshot"):
+                frame.memory.states.append((time.time_ns(), plain(snapshot)))
         with guarded("record a state snapshot"):
             self._add(semconv.STATE_EVENT, semconv.STATE_VALUE, snapshot)
 
     def event(self, name: str, /, **attributes: object) -> None:
         """Report a fact about the run, such as an approval by a person."""
+        frame = memory.current()
+        if frame is not None:
+            with guarded("remember a run event"):
+                frame.memory.events.append((time.time_ns(), str(name), plain(attributes)))
         with guarded("record a run event"):
             self._add(
                 semconv.RUN_EVENT,
