@@ -30,7 +30,12 @@ _WHAT = ("tool", "event", "user", "system", "handoff", "state")
 
 def _date_time(data: object) -> object:
     if isinstance(data, str):
-        datetime.fromisoformat(data)
+        try:
+            datetime.fromisoformat(data)
+        except ValueError as problem:
+            raise ValueError(
+                f'at takes a date and time, as in at: "2026-11-30T10:00:00Z", not {data!r}'
+            ) from problem
     return data
 
 

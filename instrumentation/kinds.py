@@ -183,9 +183,9 @@ class Tool(Kind):
         return f"execute_tool {self.name}"
 
     def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:
-        frame = memory.current() or (
-            memory.Frame(memory.Memory(), None, ()) if self.guard is not None else None
-        )
+        opened.frame = memory.current()
+        alone = memory.Frame(memory.Memory(), None, ()) if self.guard is not None else None
+        frame = opened.frame or alone
         if frame is not None:
             given = None if arguments is None else plain(arguments)
             opened.remembered = frame.begin(self.name, given, **self.declared)
@@ -198,7 +198,7 @@ class Tool(Kind):
         """Ask the guard first: a call that it refuses is offered to nobody."""
         if self.guard is not None:
             pending = opened.remembered if opened is not None else None
-            refused = self.guard.refused(self.name, pending, memory.current())
+            refused = self.guard.refused(self.name, pending, opened.frame if opened is not None else None)
             if refused is not None:
                 with guarded("record a refusal"):
                     if opened is not None:

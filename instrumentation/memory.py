@@ -113,6 +113,22 @@ def enter(agent: str, request: str | None) -> Token[Frame | None]:
     return _frame.set(Frame(memory, agent, agents))
 
 
+def note_state(snapshot: Mapping[str, object]) -> None:
+    """Note a state that the agent reported."""
+    frame = current()
+    if frame is not None:
+        with frame.memory.lock:
+            frame.memory.states.append((time.time_ns(), snapshot))
+
+
+def note_event(name: str, attributes: Mapping[str, object]) -> None:
+    """Note an event that the agent reported."""
+    frame = current()
+    if frame is not None:
+        with frame.memory.lock:
+            frame.memory.events.append((time.time_ns(), name, attributes))
+
+
 def finish(call: CallSoFar, *, result: object = NOTHING, error: BaseException | None = None) -> None:
     """Note how a call ended."""
     call.result = NOTHING if result is NOTHING else plain(result)

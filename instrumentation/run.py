@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from enum import Enum
@@ -44,19 +43,17 @@ class Run:
         standing = door.interceptor()
         if standing is not None:
             snapshot = standing.state(snapshot)
-        frame = memory.current()
-        if frame is not None:
+        if memory.Switch.on:
             with guarded("remember a state snapshot"):
-                frame.memory.states.append((time.time_ns(), plain(snapshot)))
+                memory.note_state(plain(snapshot))
         with guarded("record a state snapshot"):
             self._add(semconv.STATE_EVENT, semconv.STATE_VALUE, snapshot)
 
     def event(self, name: str, /, **attributes: object) -> None:
         """Report a fact about the run, such as an approval by a person."""
-        frame = memory.current()
-        if frame is not None:
+        if memory.Switch.on:
             with guarded("remember a run event"):
-                frame.memory.events.append((time.time_ns(), str(name), plain(attributes)))
+                memory.note_event(str(name), plain(attributes))
         with guarded("record a run event"):
             self._add(
                 semconv.RUN_EVENT,

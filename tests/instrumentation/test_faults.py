@@ -123,7 +123,8 @@ def work() -> object:
             },
             {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f"}}]},
         ]
-        return text, more, good(odd) is odd, caught.args, asyncio.run(chat(said, [], model="m")) is REPLY
+        replied = asyncio.run(chat(said, [], model="m")) is REPLY
+        return text, more, good(odd) is odd, caught.args, replied
 
     assert list(inspect.signature(handle).parameters) == ["text", "more"]
     return handle("hello", more=2)

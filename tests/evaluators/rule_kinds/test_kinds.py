@@ -740,7 +740,7 @@ def test_arguments_against_the_state(amount: int, total: object, outcome: Outcom
 
 def test_the_hour_of_a_call() -> None:
     """Clock, date and day of the week in UTC, from the recorded start."""
-    monday_noon = 1_764_504_000 * S  # 2025-11-30T12:00:00Z is a Sunday
+    noon = 1_764_504_000 * S  # 2025-11-30T12:00:00Z is a Sunday
     spec = {
         "kind": "args_schema",
         "call": "trade",
@@ -748,7 +748,7 @@ def test_the_hour_of_a_call() -> None:
     }
 
     def at(seconds: int) -> ToolCall:
-        return call("trade", at=(monday_noon + seconds * S, monday_noon + (seconds + 1) * S))
+        return call("trade", at=(noon + seconds * S, noon + (seconds + 1) * S))
 
     assert verdict_of(spec, at(0)).outcome is F
     assert verdict_of(spec, at(86_400)).outcome is P
