@@ -62,7 +62,7 @@ class MutuallyExclusive:
         groups: dict[str, _Group] = {}
         unbound: list[tuple[int, ToolCall, Key]] = []
         for place, pattern in enumerate(self.calls):
-            for call in pattern.among(run):
+            for call in in_time(pattern.among(run)):
                 truth = pattern.matches(call, run, self.order)
                 if truth is False:
                     continue
