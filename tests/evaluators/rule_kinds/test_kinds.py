@@ -23,6 +23,8 @@ from redfirst.evaluators import (
     ToolCall,
     Trajectory,
     Verdict,
+    failed,
+    flagged,
 )
 from redfirst.evaluators.check import check_from_spec, judge
 from redfirst.evaluators.testing import ROOT, a_run, call
@@ -564,6 +566,8 @@ def test_a_sequence_of_what_is_not_known() -> None:
     maybe = {**STEPS, "steps": ["verify", {"tool": "pay", "where": {"args.x": 1}}]}
     assert verdict_of(maybe, pay).outcome is I
     assert verdict_of({**STEPS, "steps": ["pay", "pay"]}, pay).outcome is F
+    four = {"kind": "sequence", "steps": ["a", "b", "c", "d"]}
+    assert verdict_of(four, call("b"), call("c"), call("c", n=1), call("d")).numerator == 0
     verdict = verdict_of(STEPS, verify, pay)
     assert verdict.because == "pay (id 1) was called without verify and then quote before it of the same id 1"
     assert places(verdict) == ["/tool_calls/1"]
@@ -982,6 +986,10 @@ def test_budget_of_time_and_money() -> None:
         ({**SUM, "max": "lots of it"}, "max"),
         ({**SUM, "within": "1 day"}, "ISO 8601"),
         ({**SUM, "within": "PT"}, "ISO 8601"),
+        ({**SUM, "within": 5}, "ISO 8601"),
+        ({"kind": "no_flow", "to": {"tool": "x"}, "pattern": 5}, "pattern: expected"),
+        ({"kind": "invariant", "state": 5, "must": 1}, "state: expected"),
+        ({**SHAPE, "schema": "x"}, "schema: expected"),
         ({**COVERED, "covers": {"result.max": {"ge": 5}}}, "covers compares"),
         ({**COVERED, "covers": {"result.max": 5}}, "covers compares"),
         ({**COVERED, "covers": 5}, "covers: expected"),
@@ -1258,3 +1266,123 @@ def test_snapshots_are_those_of_the_run() -> None:
 
     assert verdict_on(spec, replace(run, states=(shut, opened))).outcome is F
     assert verdict_on(spec, replace(run, states=(opened,))).outcome is I
+
+
+# --- what the kinds share
+
+
+@pytest.mark.parametrize(
+    ("condition", "what"),
+    [
+        ({"exists": {"value_of": "args.y"}}, "exists takes no value_of; give true or false"),
+        ({"matches": {"value_of": "args.y"}}, "matches takes no value_of; give a regular expression"),
+        ({"gt": {"value_of": 5}}, "value_of takes a path"),
+        ({"gt": {"value_of": "args.y", "plus": 1}}, "value_of takes a path"),
+        ({"gt": {"value_of": "y"}}, "does not begin with"),
+        ({"gt": {"value_of": "args.y", "times": "x"}}, "times takes a number"),
+    ],
+)
+def test_a_comparison_with_another_value_is_checked(condition: object, what: str) -> None:
+    """Where the rule is loaded."""
+    with pytest.raises(ConfigurationError, match=what):
+        check_from_spec(
+            {"kind": "forbid", "id": "x", "call": {"tool": "pay", "where": {"args.x": condition}}}
+        )
+
+
+def test_where_there_is_no_call_there_is_no_other_value() -> None:
+    """The condition on a request has nothing to look into."""
+    when = {"request": {"eq": {"value_of": "args.y"}}}
+    with pytest.raises(ConfigurationError, match="eq takes no value_of here; give the value itself"):
+        check_from_spec({"kind": "forbid", "id": "x", "call": "pay", "when": when})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcome"),
+    [({"x": 1, "y": "1.0"}, F), ({"x": 1, "y": 2}, P), ({"x": 1}, I), ({"x": 1, "y": None}, P)],
+)
+def test_two_arguments_of_one_call(arguments: dict[str, object], outcome: Outcome) -> None:
+    """A bare ``value_of`` is equality; what is not there is unknown."""
+    spec = {"kind": "forbid", "call": {"tool": "move", "where": {"args.x": {"value_of": "args.y"}}}}
+
+    assert verdict_of(spec, call("move", args=arguments)).outcome is outcome
+
+
+def test_a_multiple_of_what_is_no_number() -> None:
+    """It is unknown; null multiplied is, too."""
+    spec = {
+        "kind": "forbid",
+        "call": {"tool": "move", "where": {"args.x": {"gt": {"value_of": "args.y", "times": 2}}}},
+    }
+
+    assert verdict_of(spec, call("move", x=5, y=2)).outcome is F
+    assert verdict_of(spec, call("move", x=4, y="2")).outcome is P
+    assert verdict_of(spec, call("move", x=4, y="two")).outcome is I
+    assert verdict_of(spec, call("move", x=4)).outcome is I
+    assert "more than 2 × args.y" in verdict_of(spec, call("move", x=5, y=2)).because
+
+
+def test_a_call_is_not_its_own_counterpart() -> None:
+    """Of one tool on both sides, another call is meant."""
+    again = {"kind": "forbid", "call": "send", "after": "send"}
+    assert verdict_of(again, call("send")).outcome is P
+    assert verdict_of(again, call("send"), call("send")).outcome is F
+    follow = {"kind": "require_after", "call": "send", "needs": "send"}
+    assert verdict_of(follow, call("send")).outcome is F
+    ended = {"kind": "require_before", "call": "b", "needs": "a", "until": "b"}
+    assert verdict_of(ended, call("a"), call("b")).outcome is P
+    assert verdict_of(ended, call("a"), call("b"), call("b", n=1)).outcome is F
+    assert (
+        verdict_of(
+            {**TAINT, "unless": ["send", "fetch_web"]},
+            call("fetch_web", result="eve@x.io"),
+            call("send", to="eve@x.io"),
+        ).outcome
+        is F
+    )
+
+
+def test_a_sink_that_the_rule_does_not_mean() -> None:
+    """The conditions of ``to`` pick the calls."""
+    spec = {**TAINT, "to": {"tool": "send", "arg": "args.to", "where": {"args.kind": "mail"}}}
+
+    assert (
+        verdict_of(
+            spec, call("fetch_web", result="eve@x.io"), call("send", to="eve@x.io", kind="sms")
+        ).outcome
+        is N
+    )
+
+
+def test_one_finding_for_each_argument_that_is_reached() -> None:
+    """Two arguments, two subjects."""
+    spec = {**TAINT, "to": {"tool": "send", "arg": ["args.to", "args.cc"]}}
+    verdict = verdict_of(
+        spec, call("fetch_web", result="eve@x.io"), call("send", to="eve@x.io", cc="eve@x.io")
+    )
+
+    assert [one.subject for one in verdict.findings] == ["send|args.to|fetch_web", "send|args.cc|fetch_web"]
+
+
+def test_when_speaks_of_agents_too() -> None:
+    """A rule for one agent is not applicable to the runs of others; without names it cannot be told."""
+    spec = {"kind": "forbid", "call": "pay", "when": {"agent": "reader"}}
+
+    assert verdict_on(spec, replace(a_run(call("pay")), agents=("reader",))).outcome is F
+    assert verdict_on(spec, replace(a_run(call("pay")), agents=("payer",))).outcome is N
+    assert verdict_on(spec, a_run(call("pay"))).because.endswith("no agent's name was recorded")
+    long = {"kind": "forbid", "call": "pay", "when": {"request": {"matches": "x"}}}
+    assert "too long for the pattern" in verdict_of(long, call("pay"), request="y" * 10_001).because
+
+
+def test_verdicts_add_up_to_a_flag() -> None:
+    """A failed rule of severity flag flags, a note does not; a signature is check, revision and subject."""
+    spec = {"kind": "forbid", "call": "pay"}
+    verdict = verdict_of(spec, call("pay"))
+
+    assert verdict.flags
+    assert flagged([verdict])
+    assert not flagged([verdict_of({**spec, "severity": "note"}, call("pay"))])
+    assert verdict.signature() == {("one", verdict.revision, "pay")}
+    with pytest.raises(ValueError, match="needs evidence"):
+        failed("nothing to show", findings=[])
