@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import cast
 
+from redfirst.evaluators import rule_base_shapes as base
 from redfirst.evaluators import rule_kind_shapes as shapes
 from redfirst.evaluators import state
 from redfirst.evaluators.canonical import number_of
@@ -261,15 +262,15 @@ def _ends(shape: shapes.TerminationShape) -> termination.Ends:
     )
 
 
-def _judged(shape: CallShape, rule: shapes.OrderedShape) -> CallPattern:
+def _judged(shape: CallShape, rule: base.OrderedShape) -> CallPattern:
     return calls_of(shape, EVERY_STATUS if rule.attempts else RAN)
 
 
-def _same(shape: shapes.OrderedShape) -> Same:
+def _same(shape: base.OrderedShape) -> Same:
     return Same(tuple((pair[0], pair[1]) for pair in shape.same), shape.order, shape.scope)
 
 
-def _validity(shape: shapes.LastingShape) -> Validity:
+def _validity(shape: base.LastingShape) -> Validity:
     return Validity(
         within=shape.within,
         within_steps=shape.within_steps,
@@ -278,5 +279,5 @@ def _validity(shape: shapes.LastingShape) -> Validity:
 
 
 def _covers(covers: object) -> tuple[Cover, ...]:
-    where: Where = parse_where(shapes.covers_as_where(covers), call_path)
+    where: Where = parse_where(base.covers_as_where(covers), call_path)
     return tuple(Cover(path, condition) for path, condition in where.conditions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from redfirst.evaluators import rule_base_shapes as base
 from redfirst.evaluators import rule_kind_shapes as shapes
 from redfirst.evaluators.canonical import canonical_text
 from redfirst.evaluators.conditions import parse_condition, parse_where
@@ -29,7 +30,7 @@ _NAMES = {USER: "a message of the user", ANSWER: "the final answer", HANDOFF: "a
 def explained(shape: Declared) -> str:
     """The sentence of a declaration."""
     said = _said(shape)
-    if isinstance(shape, shapes.RuleShape):
+    if isinstance(shape, base.RuleShape):
         said = _when(shape.when) + said + _open(shape)
     return f"{said[0].upper()}{said[1:]}."
 
@@ -99,16 +100,16 @@ def _said(shape: Declared) -> str:
     return _collateral(shape)
 
 
-def _judged(shape: CallShape, rule: shapes.OrderedShape) -> str:
+def _judged(shape: CallShape, rule: base.OrderedShape) -> str:
     return _noun(shape) + _qualified(shape, EVERY_STATUS if rule.attempts else RAN)
 
 
-def _every(shape: CallShape, rule: shapes.OrderedShape) -> str:
+def _every(shape: CallShape, rule: base.OrderedShape) -> str:
     said = _judged(shape, rule)
     return said if said.startswith("the ") else f"every {said.removeprefix('a ')}"
 
 
-def _called(shape: CallShape, rule: shapes.OrderedShape) -> str:
+def _called(shape: CallShape, rule: base.OrderedShape) -> str:
     return _or(shape.tool) + _qualified(shape, EVERY_STATUS if rule.attempts else RAN)
 
 
@@ -117,7 +118,7 @@ def _event(shape: CallShape, statuses: frozenset[CallStatus], tie: str = "") -> 
     return ("a " if noun.startswith(("call", "report")) else "") + noun + tie + _qualified(shape, statuses)
 
 
-def _once(shape: shapes.LastingShape) -> str:
+def _once(shape: base.LastingShape) -> str:
     return ", one for each" if shape.once else ""
 
 
@@ -143,7 +144,7 @@ def _qualified(shape: CallShape, statuses: frozenset[CallStatus]) -> str:
     return (ended if calls else "") + limits
 
 
-def _tie(shape: shapes.OrderedShape) -> str:
+def _tie(shape: base.OrderedShape) -> str:
     same = [
         other if other == judged else f"{other} (of the former) as {judged} (of the latter)"
         for other, judged in shape.same
@@ -154,12 +155,12 @@ def _tie(shape: shapes.OrderedShape) -> str:
     return (f" with the same {_listed(same)}" if same else "") + within
 
 
-def _each(shape: shapes.OrderedShape) -> str:
+def _each(shape: base.OrderedShape) -> str:
     each = [judged for _, judged in shape.same] + (["agent"] if shape.scope == "agent" else [])
     return f" for each {_listed(each)}" if each else ""
 
 
-def _lasting(shape: shapes.LastingShape) -> str:
+def _lasting(shape: base.LastingShape) -> str:
     parts = [f", at most {shape.within} apart" if shape.within is not None else ""]
     if shape.within_steps is not None:
         parts.append(f", at most {shape.within_steps} model turn(s) apart")
@@ -169,9 +170,7 @@ def _lasting(shape: shapes.LastingShape) -> str:
 
 
 def _covered(operators: object) -> str:
-    return (
-        f"{parse_condition(shapes.covers_as_where({'result': operators})['result'], call_path)} of that call"  # type: ignore[index] # a mapping goes in
-    )
+    return f"{parse_condition(base.covers_as_where({'result': operators})['result'], call_path)} of that call"  # type: ignore[index] # a mapping goes in
 
 
 def _flow(shape: shapes.NoFlowShape) -> str:
@@ -266,7 +265,7 @@ def _when(shape: WhenShape | None) -> str:
     return f"in runs whose {named}, " if named else ""
 
 
-def _open(shape: shapes.RuleShape) -> str:
+def _open(shape: base.RuleShape) -> str:
     """What order means to the rule, and what becomes of what cannot be told."""
     order = getattr(shape, "order", None) if _orders(shape) else None
     turns = {
@@ -281,12 +280,12 @@ def _open(shape: shapes.RuleShape) -> str:
     return f"{turns.get(str(order), '')}; {untold[shape.missing]}"
 
 
-def _orders(shape: shapes.RuleShape) -> bool:
+def _orders(shape: base.RuleShape) -> bool:
     """Whether it matters to the rule what came first."""
     if isinstance(shape, shapes.ForbidShape):
         return shape.after is not None
     return isinstance(
-        shape, shapes.LastingShape | shapes.SequenceShape | shapes.NoFlowShape | shapes.MaxConsecutiveShape
+        shape, base.LastingShape | shapes.SequenceShape | shapes.NoFlowShape | shapes.MaxConsecutiveShape
     )
 
 

@@ -8,148 +8,35 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from redfirst.evaluators.canonical import number_of
-from redfirst.evaluators.conditions import ORDERED, parse_condition, parse_where
-from redfirst.evaluators.paths import call_path, parse_path
-from redfirst.evaluators.patterns import compile_pattern
+from redfirst.evaluators.conditions import parse_condition
+from redfirst.evaluators.paths import call_path
+from redfirst.evaluators.rule_base_shapes import (
+    Covers,
+    Duration,
+    LastingShape,
+    Limit,
+    OrderedShape,
+    RuleShape,
+    StopName,
+    TiedShape,
+    checked_invariant,
+    checked_pattern_text,
+    checked_schema,
+    checked_state_condition,
+)
 from redfirst.evaluators.rule_kinds.budget import Resource
-from redfirst.evaluators.rule_kinds.invariant import invariant_path
-from redfirst.evaluators.rule_kinds.validity import duration_ns
-from redfirst.evaluators.schemas import UnusableSchema, schema_of
 from redfirst.evaluators.shapes import (
     AllowedShape,
     CallPath,
     Calls,
     ConditionData,
-    Id,
     Name,
     Pair,
     RequiredShape,
-    SeverityName,
     Shape,
-    WhenShape,
     Wheres,
     listed,
 )
-
-_OF_THE_CALL = "call."
-StopName = Literal[
-    "completed",
-    "handoff",
-    "refused",
-    "step_cap",
-    "token_cap",
-    "time_cap",
-    "loop_cut",
-    "error",
-    "infra",
-    "abandoned",
-    "parked",
-]
-
-
-def _duration(data: object) -> object:
-    if isinstance(data, str):
-        duration_ns(data)
-    return data
-
-
-def _pattern_text(data: object) -> object:
-    if isinstance(data, str):
-        compile_pattern(data)
-    return data
-
-
-def _invariant(data: object) -> object:
-    if isinstance(data, str):
-        invariant_path(data)
-    return data
-
-
-def _state_condition(data: object) -> object:
-    parse_condition(data, parse_path)
-    return data
-
-
-def _schema(data: object) -> object:
-    if isinstance(data, dict):
-        try:
-            schema_of(data)
-        except UnusableSchema as problem:
-            raise ValueError(f"schema cannot be used: {problem}; write a JSON Schema") from problem
-    return data
-
-
-def covers_as_where(data: object) -> object:
-    """``{result.max: {ge: call.args.amount}}`` as conditions that compare with a path of the call.
-
-    Raises:
-        ValueError: it compares with something else.
-    """
-    if not isinstance(data, dict):
-        return data
-    return {path: _covered(path, operators) for path, operators in data.items()}
-
-
-def _covered(path: object, operators: object) -> dict[str, object]:
-    if not isinstance(operators, dict) or not operators:
-        operators = {"eq": operators}
-    out: dict[str, object] = {}
-    for operator, wanted in operators.items():
-        if (
-            operator not in (*ORDERED, "eq")
-            or not isinstance(wanted, str)
-            or not wanted.startswith(_OF_THE_CALL)
-        ):
-            raise ValueError(
-                f"covers compares a value of the need with one of the call by eq, ge, gt, le or lt, as in"
-                f" {{result.max_amount: {{ge: call.args.amount}}}}, not {path}: {operators!r}"
-            )
-        out[operator] = {"value_of": wanted.removeprefix(_OF_THE_CALL)}
-    return out
-
-
-def _covers(data: object) -> object:
-    parse_where(covers_as_where(data), call_path)
-    return data
-
-
-Duration = Annotated[str, BeforeValidator(_duration)]
-Steps = Annotated[int, Field(ge=0)]
-Limit = Annotated[int, Field(ge=0)]
-Covers = Annotated[dict[str, Any], BeforeValidator(_covers)]
-
-
-class RuleShape(Shape):
-    """What every rule has."""
-
-    id: Id
-    severity: SeverityName = "flag"
-    missing: Literal["failed", "ignore"] | None = None
-    when: WhenShape | None = None
-
-
-class OrderedShape(RuleShape):
-    """What rules about calls have beside that."""
-
-    order: Literal["decided", "executed"] = "decided"
-    attempts: bool = False
-    same: list[Pair] = []
-    scope: Literal["trace", "agent"] = "trace"
-
-
-class TiedShape(OrderedShape):
-    """What rules have that tie one call to others."""
-
-    scope: Literal["trace", "subtree", "agent"] = "trace"  # type: ignore[assignment] # one more word
-
-
-class LastingShape(TiedShape):
-    """What rules have whose events count for a while."""
-
-    within: Duration | None = None
-    within_steps: Steps | None = None
-    until: Calls | None = None
-    once: bool = False
 
 
 class RequireBeforeShape(LastingShape):
@@ -214,8 +101,8 @@ class InvariantShape(RuleShape):
     """``kind: invariant``."""
 
     kind: Literal["invariant"]
-    state: Annotated[str, BeforeValidator(_invariant)]
-    must: Annotated[Any, BeforeValidator(_state_condition)]
+    state: Annotated[str, BeforeValidator(checked_invariant)]
+    must: Annotated[Any, BeforeValidator(checked_state_condition)]
 
 
 class SinkShape(Shape):
@@ -235,7 +122,7 @@ class NoFlowShape(RuleShape):
     trusted: Annotated[list[Name], BeforeValidator(listed)] = []
     mode: Literal["value", "order"] = "value"
     unless: Calls | None = None
-    pattern: Annotated[str, BeforeValidator(_pattern_text)] | None = None
+    pattern: Annotated[str, BeforeValidator(checked_pattern_text)] | None = None
     differs: list[Pair] = []
     order: Literal["decided", "executed"] = "decided"
 
@@ -257,7 +144,9 @@ class ArgsSchemaShape(OrderedShape):
     kind: Literal["args_schema"]
     call: Calls
     must: Wheres = {}
-    json_schema: Annotated[dict[str, Any] | None, Field(alias="schema"), BeforeValidator(_schema)] = None
+    json_schema: Annotated[dict[str, Any] | None, Field(alias="schema"), BeforeValidator(checked_schema)] = (
+        None
+    )
 
 
 class LimitsShape(Shape):

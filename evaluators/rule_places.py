@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from redfirst.evaluators import rule_base_shapes as base
 from redfirst.evaluators import rule_kind_shapes as kinds
 from redfirst.evaluators.conditions import Condition, ValueOf, parse_where
 from redfirst.evaluators.paths import RESULT_OF, RESULTS_OF, call_path
@@ -112,7 +113,7 @@ def _paths(shape: RulesFile) -> Iterator[tuple[Path, tuple[str, ...], str]]:
         yield from _of_rule(("rules", number), rule)
 
 
-def _of_rule(at: Path, rule: kinds.RuleShape) -> Iterator[tuple[Path, tuple[str, ...], str]]:
+def _of_rule(at: Path, rule: base.RuleShape) -> Iterator[tuple[Path, tuple[str, ...], str]]:
     judged, others = _sides(rule)
     for place, (other, own) in enumerate(getattr(rule, "same", ())):
         yield (*at, "same", place), others, other
@@ -136,7 +137,7 @@ def _of_rule(at: Path, rule: kinds.RuleShape) -> Iterator[tuple[Path, tuple[str,
                 yield (*at, "differs", place), judged, sink
 
 
-def _sides(rule: kinds.RuleShape) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _sides(rule: base.RuleShape) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The tools of the judged calls, and those of the other calls that the rule ties to them."""
     listed: Sequence[CallShape] = getattr(rule, "calls", None) or getattr(rule, "steps", None) or ()
     every = tuple(dict.fromkeys(name for one in listed for name in one.tool))
