@@ -14,16 +14,15 @@ from redfirst.evaluators.check import Check, Evaluate, revision_of, severity_nam
 from redfirst.evaluators.declared_parts import allowed_of, calls_of, required_of, when_of
 from redfirst.evaluators.declared_rules import built_rule
 from redfirst.evaluators.errors import ConfigurationError
+from redfirst.evaluators.file_shapes import Declaration, RecallShape
+from redfirst.evaluators.reference import checks, facts, learned
+from redfirst.evaluators.reference.learned_shapes import LearnedCheckShape
+from redfirst.evaluators.reference.shapes import MatchShape, RatioShape, RecallFactsShape, ReferenceShape
 from redfirst.evaluators.rule_kind_shapes import RULE_SHAPES
 from redfirst.evaluators.rule_kinds.calls import SUCCEEDED
 from redfirst.evaluators.rule_kinds.wording import EXPECTED, expected
-from redfirst.evaluators.rule_shapes import (
-    Declaration,
-    RecallShape,
-    ScopeShape,
-    StateCollateralShape,
-    StateRequiredShape,
-)
+from redfirst.evaluators.rule_shapes import ScopeShape, StateCollateralShape, StateRequiredShape
+from redfirst.evaluators.shapes import WhenShape
 from redfirst.evaluators.state_diff import ANY_REST, Allowed
 from redfirst.evaluators.strict_yaml import nearest
 from redfirst.evaluators.verdict import CheckClass, Severity
@@ -31,14 +30,25 @@ from redfirst.evaluators.verdict import CheckClass, Severity
 _OURS = frozenset(
     {
         *("empty_when", "one_of", "no_new_value", "no_star", "no_such_happening", "no_source"),
-        *("budget_form", "approval_once", "empty_state", "one_step"),
+        *("budget_form", "approval_once", "empty_state", "one_step", "reference"),
     }
 )
 """Faults that a shape tells in its own words."""
 _NOT_MEANT: Mapping[str, Any] = {"id": True, "severity": True, "scopes": {"__all__": {"severity"}}}
 """What a check is called and how much it matters is no part of its meaning."""
 
-DeclaredShape = RULE_SHAPES | RecallShape | StateRequiredShape | StateCollateralShape
+_EITHER = ("required_calls", "reference")
+
+DeclaredShape = (
+    RULE_SHAPES
+    | RecallShape
+    | StateRequiredShape
+    | StateCollateralShape
+    | MatchShape
+    | RatioShape
+    | RecallFactsShape
+    | LearnedCheckShape
+)
 
 
 def declared_check(spec: Mapping[str, object]) -> Check:
@@ -58,11 +68,17 @@ def declared_check(spec: Mapping[str, object]) -> Check:
         id=shape.id,
         check_class=check_class,
         severity=severity,
-        revision=revision_of(shape.kind, shape.model_dump(by_alias=True, exclude=_NOT_MEANT), version),
+        revision=revision_of(shape.kind, _meant(shape), version),
         evaluate=evaluate,
         severity_in=severity_in,
         spec=copy.deepcopy(dict(spec)),
     )
+
+
+def _meant(shape: DeclaredShape) -> dict[str, object]:
+    """What the revision stands for; what a recall was not given it does not mean."""
+    parameters: dict[str, object] = shape.model_dump(by_alias=True, exclude=_NOT_MEANT)
+    return {key: value for key, value in parameters.items() if value is not None or key not in _EITHER}
 
 
 def declared_shape(spec: Mapping[str, object]) -> DeclaredShape:
@@ -119,8 +135,18 @@ def _declarations() -> TypeAdapter[DeclaredShape]:
 def _built(shape: DeclaredShape) -> tuple[Evaluate, CheckClass, int]:
     match shape:
         case RecallShape():
-            required = tuple(calls_of(one, SUCCEEDED) for one in shape.required_calls)
+            if shape.reference is not None:
+                return _beside(shape.kind, shape.reference, shape.when)
+            required = tuple(calls_of(one, SUCCEEDED) for one in shape.required_calls or ())
             return recall.Recall(required=required, when=when_of(shape.when)), CheckClass.GOAL, recall.VERSION
+        case MatchShape() | RatioShape():
+            return _beside(shape.kind, shape.reference, shape.when)
+        case RecallFactsShape():
+            asked = facts.Facts(tuple(one.built() for one in shape.facts), when_of(shape.when))
+            return asked, CheckClass.GOAL, facts.VERSION
+        case LearnedCheckShape():
+            habit = learned.LearnedRecall if shape.kind == "learned.recall" else learned.LearnedToolSelection
+            return habit(shape.learned.built()), CheckClass.TRAJECTORY, learned.VERSION
         case StateRequiredShape():
             reached = state.StateRequired(
                 required=tuple(required_of(one) for one in shape.required), when=when_of(shape.when)
@@ -134,6 +160,11 @@ def _built(shape: DeclaredShape) -> tuple[Evaluate, CheckClass, int]:
             )
             return spared, CheckClass.PROTECTION, state.VERSION
     return built_rule(shape)
+
+
+def _beside(kind: str, reference: ReferenceShape, when: WhenShape | None) -> tuple[Evaluate, CheckClass, int]:
+    question = checks.AgainstReference(reference.built(), when_of(when), checks.QUESTIONS[kind])
+    return question, CheckClass.GOAL if kind == "recall" else CheckClass.TRAJECTORY, checks.VERSION
 
 
 def _scope(shape: ScopeShape, severity: Severity) -> state.Scope:

@@ -8,15 +8,17 @@ from redfirst.evaluators import rule_base_shapes as base
 from redfirst.evaluators import rule_kind_shapes as shapes
 from redfirst.evaluators.canonical import canonical_text
 from redfirst.evaluators.conditions import parse_condition, parse_where
+from redfirst.evaluators.declared import DeclaredShape
 from redfirst.evaluators.declared_parts import when_of
+from redfirst.evaluators.file_shapes import RecallShape
 from redfirst.evaluators.paths import call_path, parse_path
+from redfirst.evaluators.reference.learned_shapes import LearnedCheckShape
+from redfirst.evaluators.reference.shapes import MatchShape, RatioShape, RecallFactsShape
 from redfirst.evaluators.rule_kinds.calls import EVERY_STATUS, RAN, SUCCEEDED, TOOK_EFFECT
 from redfirst.evaluators.rule_kinds.happenings import ANSWER, EVENT, HANDOFF, USER
-from redfirst.evaluators.rule_shapes import RecallShape, StateCollateralShape, StateRequiredShape
+from redfirst.evaluators.rule_shapes import StateCollateralShape, StateRequiredShape
 from redfirst.evaluators.shapes import AllowedShape, CallShape, RequiredShape, WhenShape
 from redfirst.evaluators.trajectory import CallStatus
-
-Declared = shapes.RULE_SHAPES | RecallShape | StateRequiredShape | StateCollateralShape
 
 _ENDED = {
     RAN: "",
@@ -24,10 +26,21 @@ _ENDED = {
     SUCCEEDED: " that ended ok",
     TOOK_EFFECT: " that may have taken effect",
 }
+_BESIDE = {
+    "recall": "each required step of the reference is matched by a call of its own",
+    "match": "the calls match the reference in its mode",
+    "precision": "each call that was made is matched by a step of the reference",
+    "tool_selection": "each call that was made is of a tool that the reference allows",
+    "argument_validity": "each call of a tool of the reference has arguments that the reference accepts",
+    "efficiency": "no more calls are made than the reference requires",
+    "learned.recall": "the run makes the calls that passing runs of its task have in common",
+    "learned.tool_selection": "the run calls only tools that passing runs of its task called",
+}
+"""What is asked beside a reference, or beside what was learned."""
 _NAMES = {USER: "a message of the user", ANSWER: "the final answer", HANDOFF: "a handoff"}
 
 
-def explained(shape: Declared) -> str:
+def explained(shape: DeclaredShape) -> str:
     """The sentence of a declaration."""
     said = _said(shape)
     if isinstance(shape, base.RuleShape):
@@ -35,7 +48,7 @@ def explained(shape: Declared) -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
-def _said(shape: Declared) -> str:
+def _said(shape: DeclaredShape) -> str:
     match shape:
         case shapes.RequireBeforeShape():
             needs = _event(shape.needs, SUCCEEDED, _tie(shape))
@@ -93,8 +106,16 @@ def _said(shape: Declared) -> str:
             pending = "" if shape.pending else ", and no call of its last turn is left unexecuted"
             return f"the run ends as {_or(shape.ends)}{answer}{pending}"
         case RecallShape():
-            calls = "; ".join(_event(one, SUCCEEDED) for one in shape.required_calls)
+            if shape.reference is not None:
+                return f"{_when(shape.when)}{_BESIDE[shape.kind]}"
+            calls = "; ".join(_event(one, SUCCEEDED) for one in shape.required_calls or ())
             return f"{_when(shape.when)}each of these is called, in any order, one call for each: {calls}"
+        case MatchShape() | RatioShape():
+            return f"{_when(shape.when)}{_BESIDE[shape.kind]}"
+        case RecallFactsShape():
+            return f"{_when(shape.when)}each of {len(shape.facts)} fact(s) is established by a call before the answer"
+        case LearnedCheckShape():
+            return _BESIDE[shape.kind]
         case StateRequiredShape():
             return f"{_when(shape.when)}at the end {_places(shape.required)}"
     return _collateral(shape)

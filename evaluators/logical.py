@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -82,6 +83,9 @@ def in_time(calls: Iterable[ToolCall]) -> list[ToolCall]:
         turn = -1 if call.turn is None else call.turn
         return (call.start_ns, turn) if timed else (turn, call.start_ns) if turned else (call.index, 0)
 
+    times = list(map(began, listed))
+    if all(map(operator.lt, times, itertools.islice(times, 1, None))):
+        return listed
     ordered: list[ToolCall] = []
     for _, together in itertools.groupby(sorted(listed, key=began), key=began):
         group = list(together)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from redfirst.evaluators import rule_base_shapes as base
 from redfirst.evaluators import rule_kind_shapes as kinds
 from redfirst.evaluators.conditions import Condition, ValueOf, parse_where
+from redfirst.evaluators.file_shapes import RulesFile
 from redfirst.evaluators.paths import RESULT_OF, RESULTS_OF, call_path
-from redfirst.evaluators.rule_shapes import RulesFile
 from redfirst.evaluators.shapes import CallShape
 from redfirst.evaluators.strict_yaml import Path
 

@@ -1,4 +1,4 @@
-"""The shape of a rules file and of a check's declaration. What these accept, ``declared`` can build."""
+"""The shape of what tasks say of state, and of the checks of it. What these accept, ``declared`` can build."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from redfirst.evaluators.rule_kind_shapes import RULE_SHAPES, Rule
-from redfirst.evaluators.rule_test_shapes import RuleTestShape
-from redfirst.evaluators.shapes import AllowedShape, Calls, Id, RequiredShape, SeverityName, Shape, WhenShape
+from redfirst.evaluators.shapes import AllowedShape, Id, RequiredShape, SeverityName, Shape, WhenShape
 
 SCHEMA = "redfirst.rules/1"
 
@@ -26,26 +24,6 @@ class StateShape(Shape):
     required: list[RequiredShape] = []
     allowed: list[AllowedShape] | None = None
     collateral: Literal["fail", "ignore"] | None = None
-
-
-class TaskShape(Shape):
-    """What is asked of the runs that ``when`` picks."""
-
-    id: Id
-    when: WhenShape
-    severity: SeverityName = "flag"
-    required_calls: Annotated[list[Calls], Field(min_length=1)] | None = None
-    state: StateShape | None = None
-
-
-class RecallShape(Shape):
-    """``kind: recall``, as a declaration carries it."""
-
-    kind: Literal["recall"]
-    id: Id
-    severity: SeverityName = "flag"
-    when: WhenShape | None = None
-    required_calls: Annotated[list[Calls], Field(min_length=1)]
 
 
 class StateRequiredShape(Shape):
@@ -72,19 +50,3 @@ class StateCollateralShape(Shape):
     id: Id
     severity: SeverityName = "flag"
     scopes: Annotated[list[ScopeShape], Field(min_length=1)]
-
-
-Declaration = Annotated[
-    RULE_SHAPES | RecallShape | StateRequiredShape | StateCollateralShape,
-    Field(discriminator="kind"),
-]
-
-
-class RulesFile(Shape):
-    """A whole rules file."""
-
-    schema_name: Annotated[Literal["redfirst.rules/1"], Field(alias="schema")]
-    rules: list[Rule] = []
-    tasks: list[TaskShape] = []
-    state: TopStateShape | None = None
-    tests: list[RuleTestShape] = []

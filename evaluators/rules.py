@@ -8,7 +8,7 @@ tasks at once and each change need only be allowed by one; there is none where n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from redfirst.evaluators.check import Check, Spec
 from redfirst.evaluators.declared import declared_check, first_problem
-from redfirst.evaluators.rule_shapes import RulesFile
+from redfirst.evaluators.file_shapes import RulesFile
+from redfirst.evaluators.reference.checks import QUESTIONS
 from redfirst.evaluators.rule_tests import RuleTest, tests_of
 from redfirst.evaluators.strict_yaml import Document, read
 
@@ -24,7 +25,8 @@ RESERVED = frozenset(
     {
         *("repeats", "termination", "tool_errors", "arguments", "unverified_claim", "recovery", "recall"),
         *("precision", "tool_selection", "argument_validity", "efficiency", "policy", "state", "budget"),
-        *("outcome", "judge", "state.required", "state.collateral"),
+        *("outcome", "judge", "state.required", "state.collateral", "match", "recall.facts"),
+        *("learned.recall", "learned.tool_selection"),
     }
 )
 """Names of checks that are no rules of a file."""
@@ -108,6 +110,7 @@ def _specs(data: Mapping[str, object]) -> list[Spec]:
                     "required_calls": task["required_calls"],
                 }
             )
+        specs += _beside_reference(task, common)
         if isinstance(state := task.get("state"), Mapping):
             if state.get("required"):
                 specs.append(
@@ -119,9 +122,23 @@ def _specs(data: Mapping[str, object]) -> list[Spec]:
                     }
                 )
             scopes.append({**common, **state})
+    if data.get("learned") is not None:
+        for kind in ("learned.recall", "learned.tool_selection"):
+            specs.append({"kind": kind, "id": kind, "learned": data["learned"]})
     if any(_forbids(scope) for scope in scopes):
         specs.append({"kind": "state.collateral", "id": "state.collateral", "scopes": scopes})
     return specs
+
+
+def _beside_reference(task: Mapping[str, object], common: Mapping[str, object]) -> Iterator[Spec]:
+    """The checks of a task's reference and facts; a ratio is a note, or less where the task matters less."""
+    if task.get("reference") is not None:
+        lower = {**common, "severity": "info" if common["severity"] == "info" else "note"}
+        for kind in QUESTIONS:
+            what = common if kind in ("recall", "match") else lower
+            yield {"kind": kind, "id": f"{kind}:{task['id']}", **what, "reference": task["reference"]}
+    if task.get("facts") is not None:
+        yield {"kind": "recall.facts", "id": f"recall.facts:{task['id']}", **common, "facts": task["facts"]}
 
 
 def _forbids(scope: Mapping[str, object]) -> bool:

@@ -88,7 +88,7 @@ def listed(data: object) -> object:
     return [data] if isinstance(data, str) else data
 
 
-def _as_pattern(data: object) -> object:
+def as_pattern(data: object) -> object:
     return {"tool": data} if isinstance(data, str | list) else data
 
 
@@ -110,7 +110,7 @@ class CallShape(Shape):
     status: Annotated[list[StatusName], Field(min_length=1), BeforeValidator(listed)] | None = None
 
 
-Calls = Annotated[CallShape, BeforeValidator(_as_pattern)]
+Calls = Annotated[CallShape, BeforeValidator(as_pattern)]
 
 
 class WhenShape(Shape):

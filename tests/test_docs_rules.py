@@ -21,8 +21,11 @@ from redfirst.evaluators import (
     passed,
 )
 from redfirst.evaluators.check import Check, check_from_spec, default_checks, judge
+from redfirst.evaluators.declared import declared_shape
+from redfirst.evaluators.explaining import explained
+from redfirst.evaluators.file_shapes import RulesFile
 from redfirst.evaluators.patterns import LARGEST_BOUND, LONGEST_PATTERN, LONGEST_SUBJECTS, compile_pattern
-from redfirst.evaluators.rule_shapes import RulesFile
+from redfirst.evaluators.reference.checks import QUESTIONS
 from redfirst.evaluators.rule_test_shapes import RuleTestShape
 from redfirst.evaluators.rule_tests import built_run
 from redfirst.evaluators.rules import load_rules
@@ -380,6 +383,8 @@ def test_every_check_of_the_page_has_cases() -> None:
         *RULE_CASES,
         *KIND_CASES,
         *("recall:cancel-order", "state.required:cancel-order", "state.collateral"),
+        *(f"{kind}:{task}" for kind in QUESTIONS for task in ("book-flight", "cancel-flight")),
+        *("recall.facts:book-flight", "learned.recall", "learned.tool_selection"),
     }
 
 
@@ -442,6 +447,72 @@ def test_the_required_calls_of_the_page() -> None:
     assert recall(request="Where is it?").outcome is N
     twice = {"kind": "recall", "required_calls": ["get_order", "get_order"]}
     assert verdict_of(twice, order("new")).outcome is F
+
+
+LOOKUP, SEATS, ESCALATE = call("lookup_user"), call("get_seats"), call("escalate")
+SEARCHED = call("search_flights", result={"F2": {"price": 120}})
+POLICY, BOOKING = call("get_policy"), call("get_booking")
+
+
+def book(**arguments: Any) -> ToolCall:
+    return call("book_flight", **{"flight": "F2", "price": 118, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("check", "calls", "outcome"),
+    [
+        ("match:book-flight", [LOOKUP, SEARCHED, book()], P),
+        ("match:book-flight", [SEARCHED, SEATS, call("x"), book(note="free"), LOOKUP], P),
+        ("match:book-flight", [LOOKUP, call("get_schedule"), book(price="114")], P),
+        ("match:book-flight", [LOOKUP, SEARCHED, book(price=113.9)], F),
+        ("match:book-flight", [LOOKUP, book(), SEARCHED], F),
+        ("match:book-flight", [LOOKUP, SEARCHED, call("book_flight", flight="F2")], F),
+        ("match:book-flight", [LOOKUP, SEARCHED, call("book_flight", args=None)], I),
+        ("precision:book-flight", [LOOKUP, SEARCHED, SEATS, book()], P),
+        ("efficiency:book-flight", [LOOKUP, SEARCHED, SEATS, book()], P),
+        ("efficiency:book-flight", [LOOKUP, SEARCHED, SEATS, SEATS, book()], F),
+        ("recall:book-flight", [LOOKUP, SEARCHED, book(flight="F9")], P),
+        ("argument_validity:book-flight", [LOOKUP, SEARCHED, book(flight="F9")], F),
+        ("recall.facts:book-flight", [SEARCHED], P),
+        ("recall.facts:book-flight", [call("get_schedule", result={"fare": 90})], P),
+        ("recall.facts:book-flight", [call("search_flights", result={"F2": {"price": 90}})], F),
+        ("match:cancel-flight", [LOOKUP, POLICY, BOOKING, call("cancel", id="B-1")], P),
+        ("match:cancel-flight", [LOOKUP, POLICY, BOOKING, call("cancel", id="B-1", nonce=1, fee=None)], P),
+        ("match:cancel-flight", [LOOKUP, POLICY, BOOKING, call("cancel", id="B-1", fee=3)], F),
+        ("match:cancel-flight", [POLICY, LOOKUP, BOOKING, call("cancel", id="B-1")], F),
+        ("match:cancel-flight", [ESCALATE], P),
+        ("recall:cancel-flight", [ESCALATE, POLICY], P),
+        ("match:cancel-flight", [ESCALATE, POLICY], F),
+        ("learned.recall", [call("get_order"), call("cancel_order")], P),
+        ("learned.recall", [call("cancel_order")], F),
+        ("learned.tool_selection", [call("refund")], F),
+    ],
+)
+def test_the_references_of_the_page(check: str, calls: list[ToolCall], outcome: Outcome) -> None:
+    """Steps, groups, order, matchers, alternatives, facts and what was learned, as the tables say."""
+    asked = "Please book and cancel" if "flight" in check else "Cancel order A-7, please!"
+    task = check.partition(":")[2].partition("-")[0] or asked
+
+    assert answer(check, a_run(*calls, request=task)).outcome is outcome
+
+
+def test_the_scores_of_the_modes_are_those_of_the_table() -> None:
+    """Of two required steps one is matched, beside one call too many."""
+    run = a_run(call("a"), call("x"))
+    for mode, told, of in [
+        (
+            "superset",
+            "`superset` | every required step is matched | required steps matched ÷ required steps |",
+            (1, 2),
+        ),
+        ("subset", "`subset` | every call is matched | calls matched ÷ calls made |", (1, 2)),
+        ("unordered", "both | required steps and calls matched ÷ required steps and calls made |", (2, 4)),
+        ("strict", "both, in the order of the list | the same, of the best matching in that order |", (2, 4)),
+    ]:
+        says(told)
+        spec = {"kind": "match", "id": "m", "reference": {"steps": ["a", "b"], "match": mode}}
+        (verdict,) = judge(run, [check_from_spec(spec)])
+        assert (verdict.numerator, verdict.denominator) == of
 
 
 def test_a_task_with_required_alone_forbids_nothing() -> None:
@@ -837,3 +908,12 @@ def test_the_builders_take_what_the_page_lists() -> None:
                 assert word in inspect.signature(builder).parameters, word
     assert call("x").result == {}
     assert call("x", status="tool_error").result is MISSING
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=lambda check: check.id)
+def test_every_example_can_be_explained(check: Check) -> None:
+    """One sentence, whatever declared the check."""
+    sentence = explained(declared_shape(check.spec))
+
+    assert sentence.endswith(".")
+    assert "\n" not in sentence

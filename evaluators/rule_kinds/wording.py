@@ -28,8 +28,6 @@ EXPECTED: Mapping[str, str] = {
     "after": f"{_PATTERN}, as in after: escalate",
     "max": "a number, 0 or more (a row has at least 1), as in max: 1",
     "calls": "a list of at least two, as in calls: [refund, replace_item]",
-    "steps": "a list of calls (at least two of a sequence), or a number of model turns,"
-    " as in steps: [verify, quote, pay]",
     "scope": "trace, subtree or agent, as in scope: agent (where calls are counted trace or agent alone)",
     "within": "an ISO 8601 duration, as in within: PT10M",
     "within_steps": "a whole number of model turns, as in within_steps: 3",
@@ -51,7 +49,6 @@ EXPECTED: Mapping[str, str] = {
     "seconds": "a number, as in seconds: 60",
     "usd": "a number, as in usd: 0.2",
     "sum": "a path, as in sum: args.amount",
-    "by": "a list of paths, as in by: [args.order_id]",
     "approval": f"{_PATTERN}, as in approval: $event.approval",
     "distinct": "a whole number, 1 or more, as in distinct: 2",
     "approver": "a path, as in approver: args.approver",
@@ -78,7 +75,6 @@ EXPECTED: Mapping[str, str] = {
     "user": 'a text, as in user: "yes, please"',
     "system": 'a text, as in system: "be polite"',
     "handoff": "the name of an agent, as in handoff: billing",
-    "args": "a mapping, as in args: {order_id: A-7}",
     "result": "a value, as in result: {verified: true}",
     "error": "a text, as in error: no such order",
     "turn": "the number of a model turn, as in turn: 0",
@@ -93,6 +89,28 @@ EXPECTED: Mapping[str, str] = {
     "trace": "the path of an OTLP file, from the folder of the rules file, as in trace: good.jsonl",
     "expect": "outcomes by rule, as in expect: {never-delete: passed}",
     "path": "keys joined by dots, as in path: orders.A-1.status",
+    "reference": "a mapping, as in reference: {steps: [get_order, cancel_order]}",
+    "match": "strict, unordered, subset or superset, as in match: superset",
+    "steps": "a list of at least one step, as in steps: [get_order, {tool: cancel_order, args: {order_id: A-1}}]"
+    " (a sequence has at least two; of a budget, a whole number)",
+    "any_of": "a list of lists of steps, as in any_of: [[get_order], [search_orders, get_order]]",
+    "unordered": "a list of at least one step, as in unordered: [get_order, get_customer]",
+    "args": "matchers by argument, as in args: {order_id: A-1}",
+    "only": "true or false, as in only: true",
+    "optional": "true or false, as in optional: true",
+    "facts": "a list of facts, as in"
+    " facts: [{id: status, from_any: [{tool: get_order, path: result.status, equals: shipped}]}]",
+    "from_any": "a list of at least one way to learn the fact, as in"
+    " from_any: [{tool: get_order, path: result.status, equals: shipped}]",
+    "learned": "a mapping, as in learned: {signatures: [{signature: cancel, runs: 40, tools: {get_order: [40]}}]}",
+    "by": "request or first_tools, as in by: request (of a budget, a list of paths, as in by: [args.order_id])",
+    "share": "a number above 0, at most 1, as in share: 0.95",
+    "runs_at_least": "a whole number, 1 or more, as in runs_at_least: 20",
+    "signatures": "a list of at least one signature, as in"
+    " signatures: [{signature: cancel, runs: 40, tools: {get_order: [40]}}]",
+    "signature": "a text, as in signature: cancel my order",
+    "runs": "a whole number, 1 or more, as in runs: 40",
+    "tools": "lists of counts by tool, as in tools: {get_order: [40, 3]}",
     "mentioned": "true or false, as in mentioned: true",
 }
 _LONGEST = 80

@@ -692,8 +692,8 @@ def test_a_mistake_is_named_with_its_place(text: str, line: int, what: str) -> N
 def test_every_key_can_be_complained_about() -> None:
     """Whatever stands wrongly at a key, the message has words and an example for it; pydantic's never show."""
     from redfirst.evaluators.declared import _declarations
+    from redfirst.evaluators.file_shapes import RulesFile
     from redfirst.evaluators.rule_kinds.wording import EXPECTED
-    from redfirst.evaluators.rule_shapes import RulesFile
 
     keys = {
         key
