@@ -5,13 +5,16 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ROOMS := evaluators instrumentation replay collector_processor
 
-.PHONY: demo reproduce test lint typecheck contracts coverage wheel clean
+.PHONY: demo reproduce lab test lint typecheck contracts coverage wheel clean .rooms
 
 demo: $(VENV)/.installed ## a day of an agent's failures becomes tests that have been seen to fail
 	@$(BIN)/redfirst demo
 
 reproduce: $(VENV)/.installed ## published figures on agents' reliability, ours beside theirs
 	@cd benchmarks && $(BIN)/python -m reproductions --json reproductions/results.json
+
+lab: $(VENV)/.installed ## which metric notices which break of the sample agent
+	@cd benchmarks && $(BIN)/python -m lab
 
 test: $(VENV)/.installed ## the tests
 	$(BIN)/python -m pytest
@@ -24,7 +27,7 @@ lint: $(VENV)/.installed ## style, types, import contracts
 typecheck: $(VENV)/.installed .rooms
 	MYPYPATH=.rooms $(BIN)/mypy --explicit-package-bases --namespace-packages $(foreach room,$(ROOMS),-p redfirst.$(room))
 	cd examples && MYPYPATH=../.rooms $(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p bookshop
-	cd benchmarks && MYPYPATH=../.rooms $(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p reproductions
+	cd benchmarks && MYPYPATH=../.rooms $(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p reproductions -p lab
 
 contracts: $(VENV)/.installed
 	$(BIN)/lint-imports
@@ -42,13 +45,14 @@ wheel: $(VENV)/.installed
 # mypy and editors do not follow the editable install's import hook; they follow links
 .rooms:
 	mkdir -p .rooms/redfirst
-	for room in $(ROOMS); do ln -sfn ../../$$room .rooms/redfirst/$$room; done
+	for room in $(ROOMS) examples; do ln -sfn ../../$$room .rooms/redfirst/$$room; done
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("redfirst needs Python 3.11 or newer; set PYTHON=…") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	# setuptools warns of folders named like an editable package; ours are all below one name that no folder has
+	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
 clean:

@@ -83,6 +83,26 @@ VERBS: tuple[Verb, ...] = (
         "execute the agent and see it fail for production's reason",
     ),
     Verb("run", "redfirst.collector_processor.commands.run", "run scenarios against the agent as it is now"),
+    Verb(
+        "report",
+        "redfirst.collector_processor.commands.report",
+        "what the judged runs of a period say of each agent",
+    ),
+    Verb(
+        "reliability",
+        "redfirst.collector_processor.commands.reliability",
+        "how often an agent succeeds when asked again, how surely, at what cost",
+    ),
+    Verb(
+        "compare",
+        "redfirst.collector_processor.commands.compare",
+        "two agents on the same tasks: better, worse, or not shown",
+    ),
+    Verb(
+        "plan",
+        "redfirst.collector_processor.commands.plan",
+        "how many tasks and trials an error bar takes, and what a run may use",
+    ),
 )
 
 

@@ -46,6 +46,29 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_unscored_total": ("counter", "Runs stored without a verdict, by reason."),
     "redfirst_store_failures_total": ("counter", "Transactions of the store that had to be repeated."),
     "redfirst_assembly_failures_total": ("counter", "Journal records the assembler could not read."),
+    "redfirst_forward_requests_total": (
+        "counter",
+        "Export requests to a destination, by outcome and reason.",
+    ),
+    "redfirst_forward_lag_seconds": ("gauge", "Age of the oldest request a destination has not been given."),
+    "redfirst_forward_rejected_total": (
+        "counter",
+        "Records that a destination refused in a partial success, by signal.",
+    ),
+    "redfirst_forward_dead_letters_total": ("counter", "Requests kept aside as refused for good, by reason."),
+    "redfirst_forward_dropped_total": ("counter", "Requests given up, by reason."),
+    "redfirst_forward_failures_total": ("counter", "Failed readings of the journal and of the store."),
+    "redfirst_forward_missing_segments_total": (
+        "counter",
+        "Journal segments that were gone before a destination was given them.",
+    ),
+    "redfirst_alert_changes_total": ("counter", "Changes of an alert, by the status it changed to."),
+    "redfirst_alert_failures_total": ("counter", "Failures in keeping alerts, by reason."),
+    "redfirst_alert_notices_waiting": ("gauge", "Notices that are not delivered yet."),
+    "redfirst_alert_posts_total": ("counter", "Posts to a webhook, by outcome and reason."),
+    "redfirst_alerts_firing": ("gauge", "Alerts that fire."),
+    "redfirst_alerts_no_data": ("gauge", "Alerts whose window holds too few runs."),
+    "redfirst_rules_reloads_total": ("counter", "Edited rules files, by whether they were taken or refused."),
     "redfirst_ready": ("gauge", "1 when /readyz says so."),
 }
 

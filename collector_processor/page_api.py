@@ -119,11 +119,9 @@ def _detail(versions: list[StoredRun]) -> Json:
     if not versions:
         raise ApiError(404, "There is no such run.")
     latest = versions[-1]
-    labels = [{"check": item.check, "right": item.right, "note": item.note} for item in latest.labels]
     return {
         **row(latest),
         "record": latest.record,
-        "labels": labels,
         "versions": [row(run) for run in versions],
     }
 

@@ -19,10 +19,12 @@ from redfirst.collector_processor.journal.retention import Retention, RetentionL
 from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.page_api import PageApi
-from redfirst.collector_processor.receiving.accepting import Acceptor
+from redfirst.collector_processor.receiving.accepting import Acceptor, Refusal
+from redfirst.collector_processor.receiving.headers import bounded_headers
 from redfirst.collector_processor.receiving.over_grpc import GrpcReceiver
 from redfirst.collector_processor.receiving.over_http import HttpReceiver
 from redfirst.collector_processor.receiving.ports import listen, refuse_taken
+from redfirst.collector_processor.rules_watch import RulesWatch
 from redfirst.collector_processor.scoring.assembly import AssemblyLimits
 from redfirst.collector_processor.scoring.pipeline import Pipeline
 from redfirst.collector_processor.scoring.process import ScorerProcess
@@ -35,6 +37,8 @@ _GRACE = 5.0
 _DRAIN = 60.0
 _HOUSEKEEPING = 15.0
 _WATCH = 0.2
+_LOOK = 1.0
+"""Seconds between two looks at the rules file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +139,10 @@ class Service:
             refuse_taken(settings.host, settings.grpc_port, "REDFIRST_GRPC_PORT", "grpc_port")
             self.pipeline.start(self._begin_scoring())
             self._start_companions()
-            http = _Server(_config(HttpReceiver(self._acceptor)))
+            http = _Server(_config(HttpReceiver(self._acceptor), self._refused_head("http")))
             loopback = settings.host in ("127.0.0.1", "::1", "localhost")
             api = PageApi(self._reader, self.store, self.metrics, self, loopback=loopback)
-            page = _Server(_config(api))
+            page = _Server(_config(api, self._refused_head("page")))
             servers = [
                 asyncio.create_task(http.serve([http_socket])),
                 asyncio.create_task(page.serve([page_socket])),
@@ -169,10 +173,14 @@ class Service:
 
     async def _until(self, stop: asyncio.Event, servers: list[asyncio.Task[None]]) -> bool:
         """Keep house until told to stop; False when a part of the service ended by itself."""
-        last = time.monotonic()
+        last = looked = time.monotonic()
+        watch = self._rules_watch()
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _WATCH)
+            if watch is not None and time.monotonic() - looked >= _LOOK:
+                looked = time.monotonic()
+                await asyncio.to_thread(watch.look)
             if time.monotonic() - last >= _HOUSEKEEPING:
                 last = time.monotonic()
                 await asyncio.to_thread(self._keep_house)
@@ -180,6 +188,9 @@ class Service:
                 self._say(f"stopping: {self.unhealthy() or 'a server has ended'}")
                 return False
         return True
+
+    def _refused_head(self, protocol: str) -> Callable[[Refusal], None]:
+        return lambda refusal: self._acceptor.refused(refusal, protocol)
 
     def _keep_house(self) -> None:
         try:
@@ -206,6 +217,11 @@ class Service:
         self._reader.close()
         self.store.close()  # the last to close folds the write-ahead log into the file
         self._lock.release()
+
+    def _rules_watch(self) -> RulesWatch | None:
+        if self._rules is None or self._scorer is None:
+            return None
+        return RulesWatch(self._rules, replace=self._scorer.judge_by, say=self._say, metrics=self.metrics)
 
     def _begin_scoring(self) -> ScorerProcess:
         self._scorer = ScorerProcess(
@@ -263,10 +279,10 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _config(app: Any) -> uvicorn.Config:
+def _config(app: Any, refused: Callable[[Refusal], None]) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=bounded_headers(refused),
         ws="none",
         lifespan="off",
         log_config=None,

@@ -16,6 +16,11 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() else "�" if c not in "\n\t" else " " for c in text)
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def fit(text: str, width: int) -> str:
     """The text in at most ``width`` columns, with a mark where it was cut."""
     text = clean(text)

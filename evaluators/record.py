@@ -11,7 +11,9 @@ from redfirst.evaluators.verdict import Outcome, Verdict, flagged
 _WRONG = (CallStatus.TOOL_ERROR, CallStatus.INFRA_ERROR)
 
 
-def run_record(run: Trajectory, verdicts: Iterable[Verdict]) -> dict[str, object]:
+def run_record(
+    run: Trajectory, verdicts: Iterable[Verdict], metrics: Mapping[str, object] | None = None
+) -> dict[str, object]:
     """The run and what was found, as plain JSON values. What is not known is null."""
     found = tuple(verdicts)
     unknown = {gap.fact for gap in run.coverage.missing}
@@ -41,7 +43,7 @@ def run_record(run: Trajectory, verdicts: Iterable[Verdict]) -> dict[str, object
             "missing": [_gap(gap) for gap in run.coverage.missing],
             "reconstructed": [_gap(gap) for gap in run.coverage.reconstructed],
         },
-        "metrics": {},
+        "metrics": dict(metrics or {}),
         "verdicts": [_verdict(verdict) for verdict in found],
         "flagged": flagged(found),
     }

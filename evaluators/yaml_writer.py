@@ -133,18 +133,23 @@ def _quoted_key(key: str) -> str:
 
 
 def _fold(text: str, indent: int, column: int) -> list[str]:
-    """The text in double quotes, broken with a backslash at the end of every line that would be too long.
+    """The text in double quotes, broken with a backslash at the end of every line that would be too long: between
+    words where there are any, the space staying before the backslash.
 
     The first line begins at ``column``, the others at ``indent``.
     """
-    lines, start, line = [], column, '"'
+    lines, start, line, word = [], column, '"', 0
     for char in text:
         written = _escaped(char)
         if start + len(line) + len(written) + 1 > WIDTH and line.strip('"'):
-            lines.append(line + "\\")
-            start, line = 0, " " * indent
-            written = "\\ " if char == " " else written
+            kept, line = (line[:word], line[word:]) if word else (line, "")
+            lines.append(kept + "\\")
+            start, word = 0, 0
+            line = " " * indent + line
+            written = "\\ " if char == " " and not line.strip() else written
         line += written
+        if char == " " and line[: -len(written)].strip('" '):
+            word = len(line)
     return [*lines, line + '"']
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from opentelemetry import trace
@@ -12,17 +13,20 @@ from opentelemetry import trace
 from redfirst.evaluators import semconv
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.instrumentation.capture import Content
+from redfirst.instrumentation.counts import REPORT_VARIABLE, SpanCounts
 from redfirst.instrumentation.guard import guarded
 
 if TYPE_CHECKING:  # the SDK is imported only by configure()
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
+    from redfirst.instrumentation.counting import SpanCounter
+
 _log = logging.getLogger("redfirst.instrumentation")
 
 
 class _Settings:
-    __slots__ = ("added", "content", "isolated", "made", "provider", "tracer")
+    __slots__ = ("added", "content", "counters", "isolated", "made", "provider", "tracer")
 
     def __init__(self) -> None:
         self.provider: trace.TracerProvider | None = None
@@ -30,6 +34,8 @@ class _Settings:
         """The provider that ``configure`` made."""
         self.added: list[tuple[object, str, SpanProcessor]] = []
         """Provider, target and processor of every exporter that ``configure`` added."""
+        self.counters: list[SpanCounter] = []
+        """One for each provider that takes span processors."""
         self.tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None  # one value: threads read it
         self.content = Content.from_environment()
         self.isolated = False
@@ -73,6 +79,7 @@ def configure(
         _log.info("service_name=%r is not used: the provider in use names its service itself", service_name)
     if provider is not None:
         _settings.provider = provider
+    _count(current)
     if file is not None:
         path = os.path.realpath(fspath(file))
         _add(current, f"file {path}", lambda: _file_exporter(path))
@@ -95,6 +102,40 @@ def _new_provider(service_name: str | None) -> TracerProvider:
     return TracerProvider(resource=Resource.create({SERVICE_NAME: service_name} if service_name else {}))
 
 
+def _count(provider: Any) -> None:
+    """Count the provider's spans from now on; once, and only where that changes nothing for the host."""
+    if _counter(provider) is not None or not hasattr(provider, "add_span_processor"):
+        return
+    from redfirst.instrumentation.counting import SpanCounter
+    from redfirst.instrumentation.span_report import SpanReport
+
+    with guarded("count the spans"):
+        folder = os.environ.get(REPORT_VARIABLE)
+        counter = SpanCounter(provider, made=provider is _settings.made, whole=folder is not None)
+        provider.add_span_processor(counter)
+        _settings.counters.append(counter)
+        _settings.tracer = None  # made anew, so that it counts what its sampler decides
+        if folder is not None:
+            SpanReport(counter, Path(folder))
+
+
+def _counter(provider: object) -> SpanCounter | None:
+    return next((one for one in _settings.counters if one.provider is provider), None)
+
+
+def span_counts() -> SpanCounts | None:
+    """What became of the spans of the provider in use; ``None`` where there is none of the OpenTelemetry SDK."""
+    provider = _in_use()
+    counter = _counter(provider)
+    if counter is not None:
+        return counter.counts()
+    if isinstance(provider, trace.ProxyTracerProvider):
+        return None
+    from redfirst.instrumentation.counting import looked_at
+
+    return looked_at(provider)
+
+
 def _add(provider: Any, target: str, exporter: Any) -> None:
     """Add an exporter to the provider, unless it has that one from us already."""
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -111,6 +152,10 @@ def _add(provider: Any, target: str, exporter: Any) -> None:
         processor = BatchSpanProcessor(made)
         provider.add_span_processor(processor)
         _settings.added.append((provider, target, processor))
+        counter = _counter(provider)
+        if counter is not None:
+            with guarded("count the exports"):
+                counter.watch(processor, made)
 
 
 def _file_exporter(path: str) -> SpanExporter:
@@ -173,8 +218,11 @@ def shutdown() -> None:
     force_flush()
     added, _settings.added = _settings.added, []
     _settings.provider = None
-    for _, _, processor in added:
+    for owner, _, processor in added:
+        counter = _counter(owner)
         with guarded("shut an exporter down"):
+            if counter is not None:
+                counter.closing(processor)
             processor.shutdown()
 
 
@@ -184,6 +232,9 @@ def tracer() -> trace.Tracer:
     known = _settings.tracer
     if known is None or known[0] is not provider:
         known = _settings.tracer = (provider, provider.get_tracer(semconv.SCOPE))
+        counter = _counter(provider)
+        if counter is not None:
+            counter.watch_sampling(known[1])
     return known[1]
 
 
@@ -201,4 +252,5 @@ def reset() -> None:
     _settings.isolated = False
     shutdown()
     _settings.tracer = _settings.made = None
+    _settings.counters = []
     _settings.content = Content.from_environment()

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from redfirst.evaluators import CheckClass, Outcome
 from redfirst.evaluators.canonical import digest
 from redfirst.replay import files
-from redfirst.replay.outcome import Result
+from redfirst.replay.outcome import Result, RunOutcome
 
 Json = Any
 
@@ -45,8 +46,23 @@ def row(scenario: str, mode: str, result: Result, draw: int) -> dict[str, Json]:
         "mode": mode,
         "because": result.because,
         "stop": None if result.stop is None else result.stop.value,
-        "violations": [verdict.check for verdict in result.failed],
+        "goal": _goal(result),
+        "violations": [
+            verdict.check for verdict in result.failed if verdict.check_class is not CheckClass.GOAL
+        ],
+        "ended": None if result.run is None else result.run.termination.reason.value,
+        "steps": None if result.run is None else len(result.run.model_calls),
         "tokens": sum(known) if known else None,
         "tape_decisions": result.execution.tape_decisions,
         "live_decisions": list(result.execution.live_decisions),
     }
+
+
+def _goal(result: Result) -> bool | None:
+    """Whether the outcome was right, whatever the way there; None where the run has no verdict."""
+    if result.outcome is RunOutcome.NO_VERDICT:
+        return None
+    goals = [one.outcome for one in (*result.targets, *result.guards) if one.check_class is CheckClass.GOAL]
+    if Outcome.FAILED in goals:
+        return False
+    return True if goals and all(outcome is Outcome.PASSED for outcome in goals) else None

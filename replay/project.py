@@ -41,6 +41,8 @@ class Settings(BaseModel):
     agents: dict[str, AgentEntry] = {}
     rules: str | None = None
     """Path of the rules file, from the folder of the configuration."""
+    prices: str | None = None
+    """Path of a table of model prices, from the folder of the configuration."""
     traces: list[str] = []
     """Files or folders of OTLP that ``show`` and ``freeze`` look in."""
     path: list[str] = ["."]

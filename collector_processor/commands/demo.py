@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +20,7 @@ from redfirst.collector_processor.commands.freeze import passing_run
 from redfirst.collector_processor.recorded.in_files import RunsInFiles
 from redfirst.collector_processor.recorded.sources import Recorded, recorded_runs
 from redfirst.collector_processor.rules_file import checks_of
-from redfirst.collector_processor.terminal import Screen, fit
+from redfirst.collector_processor.terminal import WIDTH, Screen, fit
 from redfirst.evaluators import RedfirstError, Stop, flagged
 from redfirst.evaluators.check import Check
 from redfirst.replay.freezing import RecordedRun, freeze
@@ -72,7 +74,7 @@ def execute(options: argparse.Namespace) -> int:
         if options.keep:
             _next_steps(screen, folder, shown.example)
         else:
-            screen.line("Keep the files and look closer:  redfirst demo --keep demo")
+            screen.line(f"Keep the files and look closer:  {_typed('redfirst', Path())} demo --keep demo")
     return 0 if shown.as_meant else 1
 
 
@@ -251,10 +253,23 @@ def _counted(outcome: Outcome) -> str:
 def _next_steps(screen: Screen, folder: Path, example: str) -> None:
     steps: Mapping[str, str] = {
         f"cd {folder}": "traces, rules, scenarios and the shop",
-        f"redfirst show {example}": "one run as a timeline",
-        "redfirst run": "all scenarios against the configured agent",
-        "pytest scenarios": "the same in pytest",
+        f"{_typed('redfirst', folder)} show {example}": "one run as a timeline",
+        f"{_typed('redfirst', folder)} run": "all scenarios against the configured agent",
+        f"{_typed('pytest', folder)} scenarios": "the same in pytest",
     }
+    width = max(map(len, steps)) + 2
     screen.line("Next:", "bold")
     for command, what in steps.items():
-        screen.line(f"  {command:<28} {what}")
+        if width + len(what) + 2 <= WIDTH:
+            screen.line(f"  {command.ljust(width)}{what}")
+        else:
+            print(f"  {command}", file=screen.out)  # never cut: it is to be typed
+
+
+def _typed(command: str, folder: Path) -> str:
+    """How a command of this environment is typed in a folder: its name where the shell finds it, else its path."""
+    here = Path(sys.executable).parent / command
+    found = shutil.which(command)
+    if not here.exists() or (found is not None and Path(found).resolve() == here.resolve()):
+        return command
+    return min(os.path.relpath(here, folder.resolve()), str(here), key=len)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from redfirst.collector_processor.commands.demo_wire import Wire
+from redfirst.collector_processor.commands.demo_wire import SERVE, Wire
 from redfirst.evaluators import RedfirstError
 
 TRACES = "traces.jsonl"
@@ -55,6 +55,8 @@ def play(folder: Path, wire: Wire | None) -> tuple[Sequence[str], str]:
         )
     except subprocess.TimeoutExpired as problem:
         raise RedfirstError(f"the bookshop did not end within {_SECONDS} s") from problem
+    if wire is not None:  # the receiver of its alerts ends with the demonstration
+        (folder / "redfirst.yaml").write_text(CONFIGURATION + SERVE, "utf-8")
     if done.returncode != 0:
         raise RedfirstError(f"the bookshop ended with status {done.returncode}: {done.stderr.strip()[-300:]}")
     return done.stdout.splitlines(), where

@@ -32,6 +32,8 @@ serve:
     min_runs: 30
     threshold: 0.1
     z: 1.96
+"""
+WEBHOOKS = """\
     webhooks:
       - {{name: demo, url: "http://127.0.0.1:{port}/alerts", allow_loopback: true}}
 """
@@ -55,8 +57,8 @@ class Wire:
 
     @property
     def configuration(self) -> str:
-        """What ``redfirst.yaml`` needs for it."""
-        return SERVE.format(port=self._receiver.server_address[1])
+        """What ``redfirst.yaml`` needs for it while it runs."""
+        return SERVE + WEBHOOKS.format(port=self._receiver.server_address[1])
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._receiver.serve_forever, daemon=True).start()

@@ -6,17 +6,19 @@ import argparse
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import distributions, entry_points
 from pathlib import Path
 
-from redfirst.collector_processor.doctor import findings, probes
+from redfirst.collector_processor.doctor import findings, probes, program, spans
 from redfirst.collector_processor.doctor.findings import Finding, Level
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.terminal import Screen, clean
 from redfirst.evaluators.errors import ConfigurationError
+from redfirst.instrumentation.counts import SpanCounts
 from redfirst.replay.project import load_project
 
+_FILE_ALONE = "Where configure(file=…) is all you use, name the file under traces: in redfirst.yaml."
 _STYLES = {Level.OK: "green", Level.NOTE: "yellow", Level.BLIND: "red"}
 
 
@@ -33,14 +35,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long to wait for an answer (default: %(default)s)",
     )
+    parser.add_argument(
+        "command",
+        nargs="*",
+        metavar="COMMAND",
+        help="after --: your program, run to its end to count its spans",
+    )
 
 
 def execute(options: argparse.Namespace) -> int:
     """Look at everything and say what it means. 1 when a finding blinds a check."""
     if not 0 < options.timeout <= 60:
         raise ConfigurationError(f"--timeout {options.timeout:g}: give seconds above 0 and up to 60.")
-    home = Home(Path(options.home) if options.home else load_project(Path.cwd()).home)
-    found = examine(home, os.environ, timeout=options.timeout)
+    project = load_project(Path.cwd())
+    home = Home(Path(options.home) if options.home else project.home)
+    ran = program.run(options.command, quiet=options.json) if options.command else None
+    files = [project.root / name for name in project.settings.traces]
+    found = examine(home, os.environ, timeout=options.timeout, ran=ran, files=files)
     if options.json:
         for one in found:
             print(json.dumps(asdict(one)))
@@ -49,23 +60,76 @@ def execute(options: argparse.Namespace) -> int:
     return 1 if any(one.level is Level.BLIND for one in found) else 0
 
 
-def examine(home: Home, environment: Mapping[str, str], *, timeout: float = 2.0) -> list[Finding]:
-    """Every finding. Call it in your own process to have that one's provider looked at."""
+def examine(
+    home: Home,
+    environment: Mapping[str, str],
+    *,
+    timeout: float = 2.0,
+    ran: program.Program | None = None,
+    files: Sequence[Path] = (),
+) -> list[Finding]:
+    """Every finding of a program that was run, or of this process: call it in your own to have that looked at.
+
+    Args:
+        home: where a service keeps its files.
+        environment: the variables that the program sees.
+        timeout: seconds that an endpoint has to answer.
+        ran: the program, when it was run for this.
+        files: the files that the project reads traces from.
+    """
     packages = {(one.metadata["Name"] or "").lower().replace("_", "-") for one in distributions()}
-    exporters = {point.name for point in entry_points(group="opentelemetry_traces_exporter")}
-    provider, sampler = probes.provider(environment)
-    exporting = findings.exporting(environment, exporters)
-    sends = "otlp" in exporting[0].found and exporting[0].level is Level.OK
+    own: list[Finding] = []
+    seen: list[tuple[str, SpanCounts]] = []
+    if ran is not None:
+        own, seen = ran.findings(), [*ran.counts]
+    elif isinstance(here := probes.provider(environment), Finding):
+        own = [here]
+    else:
+        seen = [("process", here)]
+    shown = [one for who, of in seen for one in spans.provider_and_spans(of, who=who, ended=ran is not None)]
+    samplers = [of.sampler for _, of in seen]
     return [
-        *provider,
-        *exporting,
-        *(probes.endpoint(environment, timeout=timeout) if sends else ()),
-        *findings.sampling(environment, sampler),
+        *own,
+        *shown,
+        *(_exporting(environment, seen, files, timeout=timeout)),
+        *findings.sampling(environment, samplers[0] if samplers else None),
         *findings.content(environment, packages),
         *findings.limits(environment),
         *findings.duplicates(packages),
+        *probes.own_faults(),
         *probes.service(home, environment, timeout=timeout),
     ]
+
+
+def _exporting(
+    environment: Mapping[str, str],
+    seen: Sequence[tuple[str, SpanCounts]],
+    files: Sequence[Path],
+    *,
+    timeout: float,
+) -> list[Finding]:
+    """Where spans go and whether they are taken there: of the exporters seen, otherwise of what is set here."""
+    installed = {point.name for point in entry_points(group="opentelemetry_traces_exporter")}
+    said = findings.exporting(environment, installed)
+    exporters = [exporter for _, of in seen for exporter in of.exporters or ()]
+    if exporters and not findings.disabled(environment):
+        return [
+            one
+            for url, protocol in probes.targets(exporters)
+            for one in probes.endpoint(url, protocol, environment, timeout=timeout)
+        ]
+    if said[0].level is not Level.OK or "otlp" not in said[0].found:
+        return said
+    answer = probes.endpoint(*probes.target(environment), environment, timeout=timeout)
+    if files and findings.otlp_is_default(environment):
+        # The project reads its traces from files, and nothing here asks for an endpoint.
+        said = findings.trace_files(files)
+        answer = [
+            replace(one, level=min(one.level, Level.NOTE, key=list(Level).index), blinds=()) for one in answer
+        ]
+    elif findings.otlp_is_default(environment):
+        answer = [replace(one, remedy=f"{one.remedy} {_FILE_ALONE}") if one.remedy else one for one in answer]
+    return [*said, *answer]
 
 
 def _print(found: Sequence[Finding]) -> None:

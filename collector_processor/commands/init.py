@@ -122,6 +122,9 @@ _TEMPLATE = """\
 # What must hold, from this folder.
 rules: {rules}
 
+# What the models cost; without it a dated table that comes with redfirst.
+# prices: prices.yaml
+
 # OTLP files or folders that show and freeze look in where there is no store.
 {traces}
 # The folder that freeze writes to.

@@ -7,7 +7,7 @@ import json
 import time
 from pathlib import Path
 
-from redfirst.collector_processor.terminal import Screen
+from redfirst.collector_processor.terminal import Screen, counted
 from redfirst.evaluators.statistics.proportions import wilson
 from redfirst.replay.account import account
 from redfirst.replay.kept import row
@@ -41,14 +41,14 @@ def execute(options: argparse.Namespace) -> int:
     project = load_project(Path.cwd())
     paths = [Path(path) for path in options.paths] or [project.root / project.settings.scenarios]
     screen = Screen()
-    counted: list[RunOutcome] = []
+    outcomes: list[RunOutcome] = []
     drafts = 0
     for folder in scenario_folders(paths):
         outcome = run(
             folder, project, at=time.time(), agent=options.agent, mode=Mode(options.mode), runs=options.runs
         )
         if outcome.standing.proven or options.draft:
-            counted.append(outcome.outcome)
+            outcomes.append(outcome.outcome)
         else:
             drafts += 1
         if options.json:
@@ -64,18 +64,19 @@ def execute(options: argparse.Namespace) -> int:
         else:
             show(screen, outcome)
     if not options.json:
-        summary = ", ".join(f"{counted.count(kind)} {kind.value}" for kind in RunOutcome)
-        screen.line(f"{summary}; {drafts} draft(s) not counted")
-    if RunOutcome.RED in counted:
+        summary = ", ".join(f"{outcomes.count(kind)} {kind.value}" for kind in RunOutcome)
+        screen.line(f"{summary}; {counted(drafts, 'draft')} not counted")
+    if RunOutcome.RED in outcomes:
         return 1
-    return 3 if RunOutcome.NO_VERDICT in counted or not counted else 0
+    return 3 if RunOutcome.NO_VERDICT in outcomes or not outcomes else 0
 
 
 def show(screen: Screen, outcome: Outcome) -> None:
     """One scenario's runs."""
     kind, total = outcome.outcome, len(outcome.results)
-    state = "" if outcome.standing.proven else f"  [{outcome.standing.because}]"
-    screen.line(f"{kind.value:<10} {outcome.folder.scenario.id}{state}", _STYLE[kind], "bold")
+    screen.line(f"{kind.value:<10} {outcome.folder.scenario.id}", _STYLE[kind], "bold")
+    if not outcome.standing.proven:
+        screen.para(f"not proven: {outcome.standing.because}", "yellow", indent="  ", hang="      ")
     valid = total - outcome.count(RunOutcome.NO_VERDICT)
     if total > 1 and valid:
         green = outcome.count(RunOutcome.GREEN)

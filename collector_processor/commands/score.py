@@ -9,18 +9,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from redfirst.collector_processor.prices_file import prices_of
 from redfirst.collector_processor.recorded.files import Stream, read_files
 from redfirst.collector_processor.rules_file import checks_of
-from redfirst.collector_processor.terminal import WIDTH, fit
+from redfirst.collector_processor.terminal import WIDTH, counted, fit
 from redfirst.evaluators.check import judge
+from redfirst.evaluators.prices import cost_of, cost_record
 from redfirst.evaluators.reading import read
 from redfirst.evaluators.record import errors_of, repeats_of, run_record
 from redfirst.evaluators.trajectory import Trajectory
 from redfirst.evaluators.verdict import Verdict, flagged
 from redfirst.replay.project import load_project
 
-_HEADER = ("TRACE", "AGENT", "ENDED", "CALLS", "ERR", "REP", "FAILED CHECKS")
-_WIDTHS = (8, 16, 11, 5, 4, 4)
+_HEADER = ("TRACE", "AGENT", "ENDED", "CALLS", "ERRORS", "REPEATS", "FLAGGED BY")
+_WIDTHS = (8, 16, 11, 5, 6, 7)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,26 +32,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per run, one per line")
     parser.add_argument("--rules", metavar="FILE", help="a rules file (default: rules: of redfirst.yaml)")
+    parser.add_argument(
+        "--prices",
+        metavar="FILE",
+        help="a table of model prices (default: prices: of redfirst.yaml, or ours)",
+    )
     parser.add_argument("--fail-on-flag", action="store_true", help="exit 1 when a run is flagged")
 
 
 def execute(options: argparse.Namespace) -> int:
     """Score everything under the paths. 0 when all was read; 1 only with ``--fail-on-flag``."""
-    checks = checks_of(load_project(Path.cwd()), options.rules)
+    project = load_project(Path.cwd())
+    checks = checks_of(project, options.rules)
+    prices = prices_of(project, options.prices)
     stream = read_files(options.paths)
     found = read(stream.spans, stream.logs)
-    any_flagged = False
+    flags = 0
     if not options.json:
         print(_row(_HEADER))
     for run in found.runs:
         verdicts = judge(run, checks)
-        any_flagged = any_flagged or flagged(verdicts)
+        flags += flagged(verdicts)
         if options.json:
-            print(json.dumps(run_record(run, verdicts), ensure_ascii=True, allow_nan=False))
+            metrics = {"cost": cost_record(cost_of(run, prices), prices)}
+            print(json.dumps(run_record(run, verdicts, metrics), ensure_ascii=True, allow_nan=False))
         else:
             print(_line(run, verdicts))
-    _report(stream, len(found.runs), found.not_a_run)
-    return 1 if any_flagged and options.fail_on_flag else 0
+    _report(stream, len(found.runs), flags, found.not_a_run)
+    return 1 if flags and options.fail_on_flag else 0
 
 
 def _line(run: Trajectory, verdicts: Iterable[Verdict]) -> str:
@@ -65,7 +75,7 @@ def _line(run: Trajectory, verdicts: Iterable[Verdict]) -> str:
             str(len(run.tool_calls)),
             str(errors_of(run)),
             "?" if repeats is None else str(repeats),
-            f"FLAGGED {', '.join(failed)}" if failed else "",
+            ", ".join(failed),
         )
     )
 
@@ -75,15 +85,11 @@ def _row(cells: Sequence[str]) -> str:
     return fit(" ".join([*fixed, cells[-1]]).rstrip(), WIDTH)
 
 
-def _report(stream: Stream, runs: int, not_a_run: int) -> None:
+def _report(stream: Stream, runs: int, flags: int, not_a_run: int) -> None:
     """What was read and what was not, on stderr."""
-    parts = [f"{runs} run(s) in {stream.files} file(s)"]
+    parts = [f"{counted(runs, 'run')} in {counted(stream.files, 'file')}, {flags} flagged"]
     if not_a_run:
-        parts.append(f"{not_a_run} trace(s) without an agent, a model or a tool call")
-    parts += [
-        f"{count} record(s) refused: {reason}" for reason, count in sorted(Counter(stream.refused).items())
-    ]
-    parts += [
-        f"{count} file(s) skipped: {reason}" for reason, count in sorted(Counter(stream.skipped).items())
-    ]
+        parts.append(f"{counted(not_a_run, 'trace')} without an agent, a model or a tool call")
+    for noun, verb, reasons in (("record", "refused", stream.refused), ("file", "skipped", stream.skipped)):
+        parts += [f"{counted(n, noun)} {verb}: {reason}" for reason, n in sorted(Counter(reasons).items())]
     print(f"redfirst: {'; '.join(parts)}", file=sys.stderr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import functools
 import importlib.util
 import os
 from collections.abc import Callable, Mapping
@@ -49,10 +48,15 @@ def execute(options: argparse.Namespace) -> int:
     from redfirst.collector_processor.service import Service
 
     home = Home(Path(options.home) if options.home else project.home)
-    say = functools.partial(print, flush=True)
-    beside = _companions(settings, home, say=say)
-    service = Service(home, settings, rules=rules, say=say, companions=beside)
+    beside = _companions(settings, home, say=_say)
+    service = Service(home, settings, rules=rules, say=_say, companions=beside)
     return 0 if asyncio.run(service.run()) else 1
+
+
+def _say(text: str) -> None:
+    # whoever read our output may have gone, which is no reason to stop work
+    with contextlib.suppress(OSError, ValueError):
+        print(text, flush=True)
 
 
 def _rules(project: Project, given: str | None) -> tuple[str, str] | None:
@@ -75,20 +79,14 @@ def _companions(
     Raises:
         ConfigurationError: a destination or a webhook is wrong, or a variable that it names is not set.
     """
-
-    def told(text: str) -> None:
-        # whoever read our output may have gone, which is no reason to stop work
-        with contextlib.suppress(OSError, ValueError):
-            say(text)
-
     return (
-        Forwarding(destinations(settings.forward, environment), home.folder, say=told),
+        Forwarding(destinations(settings.forward, environment), home.folder, say=say),
         Alerts(
             Policy.of(settings.alerts),
             Receivers.of(settings.alerts, environment),
             home.folder,
             settings=settings.alerts,
             trace_url=settings.trace_url,
-            say=told,
+            say=say,
         ),
     )

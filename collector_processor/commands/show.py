@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
+from redfirst.collector_processor.prices_file import prices_of
 from redfirst.collector_processor.recorded.sources import add_source_arguments, recorded_runs
 from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.showing.page import page
@@ -13,6 +15,7 @@ from redfirst.collector_processor.showing.view import View
 from redfirst.collector_processor.terminal import Screen
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.errors import ConfigurationError, UnreadableInput
+from redfirst.evaluators.prices import Cost, PriceTable, cost_of, cost_record
 from redfirst.evaluators.reading import read_runs
 from redfirst.evaluators.record import run_record
 from redfirst.replay.project import load_project
@@ -33,13 +36,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Show the run. 0, flagged or not."""
     view = _of_scenario(Path(options.run)) if _is_folder(options.run) else _of_traces(options)
+    prices = prices_of(load_project(Path.cwd()))
+    cost = cost_of(view.run, prices)
+    view = replace(view, cost=_said(cost, prices))
     if options.json:
-        print(json.dumps(run_record(view.run, view.verdicts), ensure_ascii=True, allow_nan=False))
+        metrics = {"cost": cost_record(cost, prices)}
+        print(json.dumps(run_record(view.run, view.verdicts, metrics), ensure_ascii=True, allow_nan=False))
         return 0
     screen = Screen()
     for line in page(view, explain=options.explain):
         print("".join(screen.paint(text, *style.split()) for text, style in line).rstrip(), file=screen.out)
     return 0
+
+
+def _said(cost: Cost, prices: PriceTable) -> str:
+    """The cost, or why it is not known; with the day that the prices are of."""
+    told = "not known" if cost.amount is None else f"{cost.amount:.6f} {prices.currency}"
+    return f"{told}, prices of {prices.as_of}{f'; {cost.because}' if cost.because else ''}"
 
 
 def _is_folder(given: str) -> bool:
@@ -49,10 +62,17 @@ def _is_folder(given: str) -> bool:
 def _of_traces(options: argparse.Namespace) -> View:
     project = load_project(Path.cwd())
     checks = checks_of(project, options.rules)
-    recorded = recorded_runs(project, options.traces, checks).named(options.run)
+    found = recorded_runs(project, options.traces, checks)
+    recorded = found.named(options.run)
     traces = [word for path in options.traces or () for word in ("--traces", path)]
     rules = [] if options.rules is None else ["--rules", options.rules]
-    return View(run=recorded.run, checks=checks, verdicts=recorded.verdicts, sources=[*traces, *rules])
+    return View(
+        run=recorded.run,
+        checks=checks,
+        verdicts=recorded.verdicts,
+        sources=[*traces, *rules],
+        labels=found.labels(recorded.run.run_id),
+    )
 
 
 def _of_scenario(path: Path) -> View:

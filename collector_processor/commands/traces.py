@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from redfirst.collector_processor.commands.changing import home_of
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.recorded.open_runs import open_runs
+from redfirst.collector_processor.showing.columns import labelled
 from redfirst.collector_processor.storing.rows import row
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
-from redfirst.collector_processor.storing.store import Query, RunState
-from redfirst.collector_processor.terminal import Screen, fit
+from redfirst.collector_processor.storing.store import Label, Query, RunState
+from redfirst.collector_processor.terminal import WIDTH, Screen, clean, fit
 
-_WIDTHS = (("TRACE", 9), ("STATE", 10), ("AGENT", 22), ("SPANS", 6), ("VERSION", 8), ("JUDGED", 20))
+_WIDTHS = (("TRACE", 9), ("JUDGED", 15), ("AGENT", 14), ("SPANS", 6), ("VER", 4))
+_LEFT = sum(width for _, width in _WIDTHS)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,17 +40,37 @@ def execute(options: argparse.Namespace) -> int:
             print(json.dumps(item))
         return 0
     screen = Screen()
-    screen.line("".join(name.ljust(width) for name, width in _WIDTHS), "bold")
+    screen.line("".join(name.ljust(width) for name, width in _WIDTHS) + "FLAGGED BY", "bold")
     for item in rows:
         cells = (
-            *(item["trace_id"][:8], item["state"], item["agent"] or "-", str(item["spans"])),
-            *(str(item["version"]), (item["judged"] or "")[:19]),
+            *(item["trace_id"][:8], (item["judged"] or "")[5:19].replace("T", " "), item["agent"] or "-"),
+            *(str(item["spans"]), str(item["version"])),
         )
         line = "".join(
             fit(cell, width - 1).ljust(width) for cell, (_, width) in zip(cells, _WIDTHS, strict=True)
         )
-        screen.line(line + ("FLAG" if item["flagged"] else ""), *(("red",) if item["flagged"] else ()))
+        screen.line(line + _became(item), *(("red",) if item["flagged"] else ()))
     return 0
+
+
+def _became(item: Mapping[str, Any]) -> str:
+    """The checks that flag a run and what people said of that; of a run without a verdict, its state."""
+    labels = labelled([Label(run_id="", check=one["check"], right=one["right"]) for one in item["labels"]])
+    said = f" [{fit(labels, 20)}]" if labels else ""
+    if item["state"] != RunState.SCORED.value:
+        state = item["state"].replace("_", " ")
+        return f"({state}{': ' + item['because'] if item['because'] else ''}){said}"
+    return _named([clean(check) for check in item["failed"]], WIDTH - _LEFT - len(said)) + said
+
+
+def _named(checks: Sequence[str], room: int) -> str:
+    """As many names as fit and how many more there are; the first is named always, cut where it must be."""
+    for shown in range(len(checks), 1, -1):
+        text = ", ".join(checks[:shown]) + (f" +{len(checks) - shown}" if shown < len(checks) else "")
+        if len(text) <= room:
+            return text
+    more = f" +{len(checks) - 1}" if len(checks) > 1 else ""
+    return fit(checks[0], room - len(more)) + more if checks else ""
 
 
 def _rows(home: Home, *, every: bool, flagged: bool) -> Iterable[dict[str, Any]]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from redfirst.instrumentation.capture import Content
 
@@ -41,11 +42,13 @@ class Finding:
     """What it means for which checks can fire."""
     blinds: tuple[str, ...] = ()
     remedy: str = ""
+    counts: Mapping[str, int] | None = None
+    """Spans, where they were counted."""
 
 
 def exporting(environment: Mapping[str, str], installed: Collection[str]) -> list[Finding]:
     """Whether spans are exported at all; ``installed`` are the names of exporters."""
-    if _is(environment, "OTEL_SDK_DISABLED", _TRUE):
+    if disabled(environment):
         return [
             _all_blind(
                 "exporter", "OTEL_SDK_DISABLED=true: the SDK makes no spans", "Unset OTEL_SDK_DISABLED."
@@ -77,6 +80,32 @@ def exporting(environment: Mapping[str, str], installed: Collection[str]) -> lis
     ]
 
 
+def disabled(environment: Mapping[str, str]) -> bool:
+    """Whether the SDK makes no spans here, whatever a program configures."""
+    return _is(environment, "OTEL_SDK_DISABLED", _TRUE)
+
+
+def otlp_is_default(environment: Mapping[str, str]) -> bool:
+    """Whether nothing here asks for an OTLP endpoint: only a program that names no file would use one."""
+    return not any(
+        value.strip() and (name == "OTEL_TRACES_EXPORTER" or name.startswith("OTEL_EXPORTER_OTLP_"))
+        for name, value in environment.items()
+    )
+
+
+def trace_files(files: Iterable[Path]) -> list[Finding]:
+    """The files that the project's traces are read from."""
+    return [
+        Finding(subject="exporter", level=Level.OK, found=f"file {one.name} ({_size(one)})") for one in files
+    ]
+
+
+def _size(path: Path) -> str:
+    if path.is_dir():
+        return "a folder"
+    return f"{path.stat().st_size} bytes" if path.is_file() else "not there yet"
+
+
 def sampling(environment: Mapping[str, str], sampler: str | None = None) -> list[Finding]:
     """Whether runs are thrown away before anything is known of them; ``sampler`` describes a provider's own."""
     name = environment.get("OTEL_TRACES_SAMPLER", "").strip().lower()
@@ -85,6 +114,8 @@ def sampling(environment: Mapping[str, str], sampler: str | None = None) -> list
         name = sampler
         found = re.search(r"TraceIdRatioBased\{([0-9.eE+-]+)\}", sampler)
         share = _share(found.group(1)) if found else None
+        if name.startswith("ParentBased{root:AlwaysOnSampler,"):
+            name = "parentbased_always_on"
     if "always_off" in name or "AlwaysOff" in name.partition(",")[0]:
         share = 0.0
     if share is None or share >= 1:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import http.client
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from redfirst.collector_processor.doctor.findings import ALL, Finding, Level
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.posting.poster import NoAnswer, Poster
-from redfirst.instrumentation.guard import faults
+from redfirst.instrumentation import faults, span_counts
+from redfirst.instrumentation.counts import ExporterCounts, SpanCounts
 
 _UNSEEN = "Spans that cannot be delivered are dropped by the exporter after some seconds; no check sees them."
 
@@ -44,9 +45,14 @@ def _place(url: str, protocol: str) -> tuple[str, str, int] | None:
     return parts.scheme, parts.hostname, port
 
 
-def endpoint(environment: Mapping[str, str], *, timeout: float) -> list[Finding]:
-    """Whether the endpoint takes an export: an empty one, which stores nothing."""
-    url, protocol = target(environment)
+def targets(exporters: Iterable[ExporterCounts]) -> list[tuple[str, str]]:
+    """The endpoints that these exporters send to, and their protocols; each once."""
+    found = [(one.endpoint, one.protocol) for one in exporters if one.endpoint is not None]
+    return list(dict.fromkeys(found))
+
+
+def endpoint(url: str, protocol: str, environment: Mapping[str, str], *, timeout: float) -> list[Finding]:
+    """Whether an endpoint takes an export: an empty one, which stores nothing."""
     place = _place(url, protocol)
     if place is None:
         return [
@@ -206,60 +212,32 @@ def _get(url: str, timeout: float) -> tuple[int, str] | None:
         connection.close()
 
 
-def provider(environment: Mapping[str, str]) -> tuple[list[Finding], str | None]:
-    """The tracer provider of this process and its sampler. Nothing is made and nothing is set."""
-    from opentelemetry import trace
-
+def provider(environment: Mapping[str, str]) -> SpanCounts | Finding:
+    """The tracer provider in use in this process. Nothing is made and nothing is set."""
     if environment.get("OTEL_PYTHON_TRACER_PROVIDER"):
         # asking for the provider would make the named one, for the whole process
         name = environment["OTEL_PYTHON_TRACER_PROVIDER"]
-        return [
-            Finding(
-                subject="provider", level=Level.NOTE, found=f"OTEL_PYTHON_TRACER_PROVIDER={name} makes it"
-            )
-        ], None
-    current = trace.get_tracer_provider()
-    if isinstance(current, trace.ProxyTracerProvider):
+        return Finding(
+            subject="provider", level=Level.NOTE, found=f"OTEL_PYTHON_TRACER_PROVIDER={name} makes it"
+        )
+    seen = span_counts()
+    if seen is None:
         found = "none is set in this process; configure() of redfirst.instrumentation makes one"
-        return [Finding(subject="provider", level=Level.OK, found=found)], None
-    kind = f"{type(current).__module__}.{type(current).__qualname__}"
-    processors = getattr(getattr(current, "_active_span_processor", None), "_span_processors", None)
-    sampler = getattr(current, "sampler", None)
-    described = None if sampler is None else str(sampler.get_description())
-    if processors is None:
-        found = f"{kind}: what it exports cannot be seen from here"
-        return [Finding(subject="provider", level=Level.NOTE, found=found)], described
-    shown = [_processor(one) for one in processors]
-    if not any(exporter for exporter, _ in shown):
-        return [
-            Finding(
-                subject="provider",
-                level=Level.BLIND,
-                found=f"{kind} has no exporter",
-                means="Spans are made and thrown away: no check can fire.",
-                blinds=ALL,
-                remedy="Call configure(endpoint=…) or configure(file=…), or add a span processor.",
-            )
-        ], described
-    waiting = sum(count or 0 for _, count in shown)
-    own = sum(faults().values())
+        means = "To have a program's spans counted, run it under this: redfirst doctor -- COMMAND."
+        return Finding(subject="provider", level=Level.OK, found=found, means=means)
+    return seen
+
+
+def own_faults() -> list[Finding]:
+    """What failed of our instrumentation in this process."""
+    failed = sum(faults().values())
+    if not failed:
+        return []
     return [
         Finding(
-            subject="provider",
-            level=Level.OK,
-            found=f"{kind}: {', '.join(name for name, _ in shown if name)}",
-        ),
-        Finding(
-            subject="spans",
-            level=Level.NOTE if own else Level.OK,
-            found=f"process: {waiting} ended spans wait to be exported, {own} steps of our instrumentation failed",
-            means="Calls whose step failed are not on spans as they should be." if own else "",
-        ),
-    ], described
-
-
-def _processor(processor: Any) -> tuple[str, int | None]:
-    """The exporter of a processor, where it has one, and how many spans wait in it."""
-    exporter = getattr(processor, "span_exporter", None)
-    queue = getattr(getattr(processor, "_batch_processor", None), "_queue", None)
-    return "" if exporter is None else type(exporter).__name__, None if queue is None else len(queue)
+            subject="instrumentation",
+            level=Level.NOTE,
+            found=f"{failed} steps of redfirst.instrumentation failed in this process",
+            means="Calls whose step failed are not on spans as they should be; faults() names the steps.",
+        )
+    ]

@@ -35,6 +35,7 @@ class Refusal(Enum):
     UNKNOWN_ENCODING = ("unknown_content_encoding", 415, 3)
     UNKNOWN_PATH = ("unknown_path", 404, 5)
     WRONG_METHOD = ("wrong_method", 405, 12)
+    LARGE_HEADERS = ("headers_too_large", 431, 8)
     TOO_SLOW = ("too_slow", 408, 4)
     SENDER_GONE = ("sender_gone", 400, 1)
     DISK = ("disk", 503, 14)
@@ -142,12 +143,23 @@ class Acceptor:
                 checked = check(body, signal, is_json=is_json)
         except UnreadableInput as problem:
             raise Refused(Refusal.UNDECODABLE, str(problem)) from problem
-        if len(checked.body) > self.max_body_bytes:
-            raise Refused(Refusal.TOO_LARGE, f"The request is larger than {self.max_body_bytes} bytes.")
+        self.refuse_larger(len(checked.body))
         if checked.accepted:
             await self._keep(checked)
         self._count(checked, protocol)
         return Accepted(rejected=sum(checked.rejected.values()), message=checked.message[:_LONGEST_MESSAGE])
+
+    def refuse_larger(self, size: int) -> None:
+        """Refuse a request of more bytes than one may have.
+
+        Raises:
+            Refused: it has.
+        """
+        if size > self.max_body_bytes:
+            raise Refused(
+                Refusal.TOO_LARGE,
+                f"The request is larger than {self.max_body_bytes} bytes (max_body_bytes); send smaller batches.",
+            )
 
     def refused(self, refusal: Refusal, protocol: str) -> None:
         """Count a refusal."""

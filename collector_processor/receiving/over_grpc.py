@@ -35,7 +35,8 @@ class GrpcReceiver:
         refuse_taken(host, port, "REDFIRST_GRPC_PORT", "grpc_port")
         server = grpc.aio.server(
             options=[
-                ("grpc.max_receive_message_length", self._acceptor.max_body_bytes),
+                # up to twice the limit the refusal is ours, and counted; beyond that the library drops the call unseen
+                ("grpc.max_receive_message_length", 2 * self._acceptor.max_body_bytes),
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_connection_age_ms", 30 * 60 * 1000),
                 ("grpc.max_connection_age_grace_ms", 30 * 1000),
@@ -63,6 +64,7 @@ class GrpcReceiver:
     def _export(self, signal: Signal) -> Handler:
         async def export(body: bytes, context: Any) -> bytes:
             try:
+                self._acceptor.refuse_larger(len(body))
                 with self._acceptor.room() as take:
                     take(len(body))
                     accepted = await self._acceptor.accept(body, signal, is_json=False, protocol="grpc")
@@ -77,6 +79,7 @@ class GrpcReceiver:
 
     async def _metrics(self, body: bytes, context: Any) -> bytes:
         try:
+            self._acceptor.refuse_larger(len(body))
             response, count = refuse_points(body, is_json=False)
         except Refused as problem:
             self._acceptor.refused(problem.refusal, "grpc")

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from redfirst.collector_processor.recorded.files import Stream, read_files
+from redfirst.collector_processor.storing.store import Label
+from redfirst.collector_processor.terminal import counted
 from redfirst.evaluators.check import Check, judge
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.reading import read
@@ -49,7 +51,11 @@ class RunsInFiles:
             )
         flagged = [r.run.run_id[:12] for r in self.runs if any(v.flags for v in r.verdicts)]
         hint = f" Flagged: {', '.join(flagged[:4])}{' …' if len(flagged) > 4 else ''}." if flagged else ""
-        raise ConfigurationError(f"run {wanted}: not among the {len(self.runs)} run(s) read.{hint}")
+        raise ConfigurationError(f"run {wanted}: not among the {counted(len(self.runs), 'run')} read.{hint}")
+
+    def labels(self, run_id: str) -> Sequence[Label]:  # noqa: ARG002 - the interface's
+        """None: labels are kept in a store."""
+        return ()
 
     def same_task(self, incident: RecordedRun) -> Iterator[RecordedRun]:
         """Other runs that began with the same words in the same state."""

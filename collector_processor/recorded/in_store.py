@@ -8,7 +8,7 @@ from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.journal.reading import RecordLost
 from redfirst.collector_processor.scoring.span_source import SpanSource, decoded
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
-from redfirst.collector_processor.storing.store import Query, RunState, request_hash
+from redfirst.collector_processor.storing.store import Label, Query, RunState, request_hash
 from redfirst.evaluators.check import Check, judge
 from redfirst.evaluators.errors import ConfigurationError, UnreadableInput
 from redfirst.evaluators.reading import read
@@ -52,6 +52,10 @@ class RunsInStore:
         if recorded is None:
             raise ConfigurationError(f"run {run_id[:12]}: its trace holds no agent, model or tool call.")
         return recorded
+
+    def labels(self, run_id: str) -> Sequence[Label]:
+        """What people said of a run."""
+        return self._reader.labels_of(run_id)
 
     def same_task(self, incident: RecordedRun) -> Iterator[RecordedRun]:
         """Other unflagged runs that began with the same words in the same state, the newest first."""

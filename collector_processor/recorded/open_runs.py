@@ -49,6 +49,8 @@ def open_runs(home: Home, reader: StoreReader) -> Iterator[dict[str, Json]]:
             "spans": len(found.spans),
             "agent": stored[0].agent if stored else None,
             "flagged": False,
+            "failed": [],
+            "labels": [],
             "version": stored[0].version if stored else 0,
             "cut": None,
             "because": None,

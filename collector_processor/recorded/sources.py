@@ -9,6 +9,7 @@ from typing import Protocol
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.recorded.in_files import RunsInFiles
 from redfirst.collector_processor.recorded.in_store import RunsInStore
+from redfirst.collector_processor.storing.store import Label
 from redfirst.evaluators.check import Check
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.replay.freezing import RecordedRun
@@ -24,6 +25,10 @@ class Recorded(Protocol):
         Raises:
             ConfigurationError: none does, or more than one.
         """
+        ...
+
+    def labels(self, run_id: str) -> Sequence[Label]:
+        """What people said of a run."""
         ...
 
     def same_task(self, incident: RecordedRun) -> Iterable[RecordedRun]:

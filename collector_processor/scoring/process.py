@@ -82,6 +82,8 @@ class ScorerProcess:
         self._jobs: deque[Job] = deque()
         self._blamed: dict[str, int] = {}
         self._stopping = False
+        self._outdated = False
+        """Whether the child judges by rules that are no longer in force."""
         self._child: subprocess.Popen[bytes] | None = None
         self._buffer = b""
         self._deaths = 0
@@ -105,6 +107,12 @@ class ScorerProcess:
             self._jobs.extend(jobs)
             self._lock.notify_all()
 
+    def judge_by(self, rules: tuple[str, str]) -> None:
+        """Judge by these rules from the next chunk of jobs on."""
+        with self._lock:
+            self._rules, self._outdated = rules, True
+            self._lock.notify_all()
+
     def close(self) -> None:
         """End the child; what it had not answered is scored after the next start."""
         with self._lock:
@@ -115,7 +123,7 @@ class ScorerProcess:
     def _run(self) -> None:
         while not self._stopping:
             with self._lock:
-                self._lock.wait_for(lambda: self._jobs or self._stopping or self._child is None)
+                self._lock.wait_for(self._something)
                 chunk = [self._jobs.popleft() for _ in range(min(_CHUNK, len(self._jobs)))]
             try:
                 self._begin()
@@ -124,6 +132,9 @@ class ScorerProcess:
             except ScorerDied as death:
                 self._after_death(death, chunk)
         self._end_child()
+
+    def _something(self) -> bool:
+        return bool(self._jobs or self._stopping or self._outdated or self._child is None)
 
     def _score(self, chunk: list[Job]) -> None:
         """Send the chunk and take its answers; what was answered is taken off the list."""
@@ -163,6 +174,8 @@ class ScorerProcess:
         if self._child is not None and self._child.poll() is not None:
             self._metrics.add("redfirst_scorer_restarts_total", reason="ended idle")
             self._end_child()
+        if self._outdated:
+            self._end_child()
         if self._child is None:
             self._start()
 
@@ -177,7 +190,9 @@ class ScorerProcess:
             )
         except OSError as problem:  # no memory or no process left: there may be one later
             raise ScorerDied("did not start", str(problem)) from problem
-        text, name = self._rules or (None, None)
+        with self._lock:
+            text, name = self._rules or (None, None)
+            self._outdated = False
         try:
             self._send({"rules": text, "rules_name": name})
             self._receive(60.0)

@@ -7,9 +7,10 @@ import json
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
+from redfirst.collector_processor.storing.store import Label
 from redfirst.collector_processor.terminal import WIDTH, clean
 from redfirst.evaluators.paths import ABSENT
 from redfirst.evaluators.trajectory import MISSING
@@ -118,6 +119,22 @@ def row(
             (((label if not out else "").ljust(GUTTER), label_style), (shown, style), (gap, ""), *right)
         )
     return out
+
+
+def listed(names: Sequence[str], room: int) -> str:
+    """As many names as fit, and how many more there are."""
+    for shown in range(len(names), 0, -1):
+        text = ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if shown < len(names) else "")
+        if columns(text) <= room:
+            return text
+    return f"{len(names)} checks" if names else ""
+
+
+def labelled(labels: Sequence[Label]) -> str:
+    """What people said of a run: ``right``, ``repeats wrong``, with the note where there is one alone."""
+    said = [f"{label.check} {'right' if label.right else 'wrong'}".lstrip() for label in labels]
+    note = f": {labels[0].note}" if len(labels) == 1 and labels[0].note else ""
+    return ", ".join(said) + note
 
 
 def paragraph(

@@ -13,6 +13,8 @@ from redfirst.collector_processor.showing.columns import (
     brief,
     columns,
     cut,
+    labelled,
+    listed,
     paragraph,
     row,
 )
@@ -21,6 +23,7 @@ from redfirst.collector_processor.showing.scenario import scenario_lines, tool_l
 from redfirst.collector_processor.showing.timeline import timeline
 from redfirst.collector_processor.showing.view import View
 from redfirst.collector_processor.showing.witnesses import Witnesses
+from redfirst.collector_processor.terminal import counted
 from redfirst.evaluators.record import errors_of, repeats_of
 from redfirst.evaluators.trajectory import Completeness, Gap, Stop, Trajectory
 from redfirst.evaluators.verdict import Outcome, Verdict, flagged
@@ -60,12 +63,16 @@ def _header(view: View, witnesses: Witnesses) -> list[Line]:
         lines += paragraph("FLAGGED", guilty, style="red bold", label_style="red bold", most=2)
     else:
         lines += row("flagged", "no", style="green")
+    if view.labels:
+        lines += row("labelled", labelled(view.labels), least=ROOM)
     names = ", ".join(run.agents) or "not named"
     version = f" {run.agent_version}" if run.agent_version else ""
     models = f" on {', '.join(run.models)}" if run.models else ""
     lines += row("agent", f"{names}{version}{models}")
     lines += row("when", _when(run))
     lines += row("work", _work(run, verdicts))
+    if view.cost:
+        lines += paragraph("cost", view.cost, most=2)
     end = run.termination
     at_cap = f" of {end.cap}" if end.cap is not None else ""
     good = end.reason in (Stop.COMPLETED, Stop.HANDOFF, Stop.REFUSED)
@@ -93,8 +100,8 @@ def _span(ns: int) -> str:
 
 def _work(run: Trajectory, verdicts: Sequence[Verdict]) -> str:
     unknown = {gap.fact for gap in run.coverage.missing}
-    turns = "turns not recorded" if "model_calls" in unknown else _count(len(run.model_calls), "turn")
-    calls = "calls not recorded" if "tool_calls" in unknown else _count(len(run.tool_calls), "call")
+    turns = "turns not recorded" if "model_calls" in unknown else counted(len(run.model_calls), "turn")
+    calls = "calls not recorded" if "tool_calls" in unknown else counted(len(run.tool_calls), "call")
     counts = {"failed": errors_of(run), "repeated": repeats_of(verdicts)}
     trouble = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     used = run.tokens
@@ -103,10 +110,6 @@ def _work(run: Trajectory, verdicts: Sequence[Verdict]) -> str:
     else:
         tokens = f"{_number(used.input)} tokens in, {_number(used.output)} out"
     return f"{turns}, {calls}{f' ({trouble})' if trouble else ''}, {tokens}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _number(value: int | None) -> str:
@@ -120,7 +123,7 @@ def _request(run: Trajectory, witnesses: Witnesses) -> list[Line]:
     if last:
         earlier = [message.content for message in said[:last] if message.role == "user" and message.content]
         quoted = f", the user said {brief(earlier[-1], ROOM)}" if earlier else ""
-        lines += row("before", f"{_count(last, 'message')}{quoted}", style="dim")
+        lines += row("before", f"{counted(last, 'message')}{quoted}", style="dim")
     text = "(not recorded)" if run.request is None else run.request
     lines += paragraph("request", text, most=5, style="" if run.request else "dim")
     for mark in witnesses.parts["request"]:
@@ -166,18 +169,9 @@ def _verdicts(view: View) -> list[Line]:
     quiet = names[Outcome.NOT_APPLICABLE]
     beside = f"; {len(quiet)} not applicable" if quiet else ""
     if names[Outcome.PASSED] or quiet:
-        listed = _listed(names[Outcome.PASSED], ROOM - len(beside)) or "none"
-        lines += row("passed", listed + beside, style="dim")
+        shown = listed(names[Outcome.PASSED], ROOM - len(beside)) or "none"
+        lines += row("passed", shown + beside, style="dim")
     return lines
-
-
-def _listed(names: Sequence[str], room: int) -> str:
-    """As many names as fit, and how many more there are."""
-    for shown in range(len(names), 0, -1):
-        text = ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if shown < len(names) else "")
-        if columns(text) <= room:
-            return text
-    return f"{len(names)} checks" if names else ""
 
 
 def _coverage(run: Trajectory, verdicts: Iterable[Verdict]) -> list[Line]:
@@ -208,7 +202,7 @@ def _grouped(gaps: Iterable[Gap]) -> list[tuple[str, str]]:
     for (head, part, because), numbers in groups.items():
         what = {"tool_calls": "call #", "model_calls": "turn "}.get(head, f"{head} ")
         known = [str(int(n) + 1) for n in numbers if n.isascii() and n.isdigit()]
-        out.append((f"{part} of {what}{_listed(known, 30)}" if part and known else head, because))
+        out.append((f"{part} of {what}{listed(known, 30)}" if part and known else head, because))
     return out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from redfirst.collector_processor.storing.store import Label
 from redfirst.evaluators.check import Check
 from redfirst.evaluators.trajectory import Trajectory
 from redfirst.evaluators.verdict import Verdict
@@ -21,6 +22,10 @@ class View:
     verdicts: Sequence[Verdict]
     sources: Sequence[str] = ()
     """The options that found the run, for the next command."""
+    labels: Sequence[Label] = ()
+    """What people said of it."""
+    cost: str = ""
+    """What its model calls cost, or why that is not known."""
     folder: Folder | None = None
     """The scenario whose incident it is."""
     standing: Standing = field(default_factory=lambda: Standing(proven=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from redfirst.collector_processor.storing.store import StoredRun
+from redfirst.collector_processor.storing.store import Label, StoredRun
 
 Json = Any
 
@@ -18,6 +18,8 @@ def row(run: StoredRun) -> dict[str, Json]:
         "spans": run.spans,
         "agent": run.agent,
         "flagged": run.flagged,
+        "failed": list(run.failed),
+        "labels": [labelled(label) for label in run.labels],
         "version": run.version,
         "cut": run.cut,
         "because": run.because or None,
@@ -25,6 +27,11 @@ def row(run: StoredRun) -> dict[str, Json]:
         "judged": moment(run.judged_ns),
         "judged_ns": run.judged_ns,
     }
+
+
+def labelled(label: Label) -> dict[str, Json]:
+    """What a person said; an empty check is the run as a whole."""
+    return {"check": label.check, "right": label.right, "note": label.note}
 
 
 def moment(time_ns: int) -> str:

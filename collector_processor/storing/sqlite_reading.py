@@ -13,7 +13,13 @@ from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.storing.sqlite_schema import open_database
 from redfirst.collector_processor.storing.store import Label, Query, RunState, StoredRun
 
-_COLUMNS = "run_id, version, state, tenant, agent, flagged, spans, span_set_hash, cut, arrived_ns, judged_ns, because"
+_COLUMNS = (
+    "run_id, version, state, tenant, agent, flagged, spans, span_set_hash, cut, arrived_ns, judged_ns, because, "
+    "(SELECT json_group_array(check_id) FROM verdicts WHERE verdicts.run_id = runs.run_id "
+    "AND verdicts.version = runs.version AND outcome = 'failed' AND severity IN ('flag', 'page'))"
+)
+
+_LABELS = "SELECT run_id, check_id, right, note, at_ns FROM labels"
 
 
 class SqliteReader:
@@ -35,18 +41,25 @@ class SqliteReader:
         record = ", record" if query.records else ""
         limit = "" if query.limit is None else f" LIMIT {int(query.limit)}"
         sql = f"SELECT {_COLUMNS}{record} FROM runs WHERE {where} ORDER BY judged_ns DESC, run_id{limit}"  # noqa: S608
-        return [_run(row) for row in self._all(sql, values)]
+        rows = self._all(sql, values)
+        labels: dict[str, list[Label]] = {}
+        for label in self.labels() if rows else ():
+            labels.setdefault(label.run_id, []).append(label)
+        return [_run(row, labels.get(row[0], ())) for row in rows]
 
     def versions(self, run_id: str) -> list[StoredRun]:
         """Every version of a run, oldest first."""
-        labels = tuple(
-            Label(run_id=run_id, check=check, right=bool(right), note=note, at_ns=at_ns)
-            for check, right, note, at_ns in self._all(
-                "SELECT check_id, right, note, at_ns FROM labels WHERE run_id = ?", (run_id,)
-            )
-        )
+        labels = self.labels_of(run_id)
         rows = self._all(f"SELECT {_COLUMNS}, record FROM runs WHERE run_id = ? ORDER BY version", (run_id,))  # noqa: S608
         return [_run(row, labels) for row in rows]
+
+    def labels(self) -> list[Label]:
+        """What people said of verdicts."""
+        return [_label(row) for row in self._all(_LABELS)]
+
+    def labels_of(self, run_id: str) -> list[Label]:
+        """What people said of one run."""
+        return [_label(row) for row in self._all(f"{_LABELS} WHERE run_id = ? ORDER BY check_id", (run_id,))]
 
     def positions(self, run_id: str) -> list[Position]:
         """The journal records of a run."""
@@ -83,11 +96,19 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
     if query.before_ns is not None:
         parts.append("judged_ns < ?")
         values.append(query.before_ns)
+    if query.since_ns is not None:
+        parts.append("judged_ns >= ?")
+        values.append(query.since_ns)
     return " AND ".join(parts), values
 
 
+def _label(row: Sequence[Any]) -> Label:
+    run_id, check, right, note, at_ns = row
+    return Label(run_id=run_id, check=check, right=bool(right), note=note, at_ns=at_ns)
+
+
 def _run(row: Sequence[Any], labels: Sequence[Label] = ()) -> StoredRun:
-    record = row[12] if len(row) > 12 else None
+    record = row[13] if len(row) > 13 else None
     return StoredRun(
         run_id=row[0],
         version=row[1],
@@ -101,6 +122,7 @@ def _run(row: Sequence[Any], labels: Sequence[Label] = ()) -> StoredRun:
         arrived_ns=row[9],
         judged_ns=row[10],
         because=row[11],
+        failed=tuple(orjson.loads(row[12])),
         record=None if record is None else orjson.loads(record),
         labels=labels,
     )

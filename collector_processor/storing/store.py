@@ -101,6 +101,8 @@ class StoredRun:
     judged_ns: int
     because: str = ""
     record: Mapping[str, Json] | None = None
+    failed: Sequence[str] = ()
+    """The failed checks that flag it."""
     labels: Sequence[Label] = ()
 
 
@@ -141,6 +143,8 @@ class Query:
     request_hash: str | None = None
     prefix: str = ""
     before_ns: int | None = None
+    since_ns: int | None = None
+    """Judged at this time or later."""
     limit: int | None = None
     records: bool = False
     """Whether to read the runs' records too."""
@@ -155,6 +159,10 @@ class StoreReader(Protocol):
 
     def versions(self, run_id: str) -> list[StoredRun]:
         """Every version of a run with its record, oldest first; empty when it is not known."""
+        ...
+
+    def labels(self) -> list[Label]:
+        """What people said of verdicts, in no order."""
         ...
 
     def positions(self, run_id: str) -> list[Position]:

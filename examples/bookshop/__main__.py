@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import logging
 
-from redfirst.instrumentation import configure, shutdown
+from redfirst.instrumentation import configure, shutdown, span_counts
 
 from . import variants
 from .agent import make
@@ -29,6 +30,7 @@ def main() -> None:
         "--otlp", action="store_true", help="export to OTEL_EXPORTER_OTLP_ENDPOINT instead of a file"
     )
     arguments = parser.parse_args()
+    logging.getLogger("opentelemetry").addHandler(logging.NullHandler())  # what was lost is said at the end
     configure("bookshop", file=None if arguments.otlp else arguments.spans)
     if arguments.request is None:
         for one in conversations(arguments.seed or 0):
@@ -37,6 +39,12 @@ def main() -> None:
         factory = make if arguments.variant == HEALTHY else getattr(variants, arguments.variant)
         print(factory(seed=arguments.seed)(arguments.request))
     shutdown()
+    counts = span_counts()
+    lost = sum(exporter.lost for exporter in counts.exporters or ()) if counts else 0
+    if counts and lost:
+        raise SystemExit(
+            f"bookshop: {lost} of {counts.ended} spans were not delivered; does the endpoint listen?"
+        )
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def test_what_proves_nothing_is_refused_by_name(
 @pytest.mark.parametrize(
     ("command", "code", "words"),
     [
-        (("freeze", "ffff"), 2, "run ffff: not among the 46 run(s) read. Flagged:"),
+        (("freeze", "ffff"), 2, "run ffff: not among the 46 runs read. Flagged:"),
         (("freeze", "f", "--traces", "nowhere"), 2, "nowhere"),
         (("freeze", "f", "--rules", "none.yaml"), 2, "none.yaml: cannot be read"),
         (("prove", "nowhere"), 2, "nowhere: there is no such folder"),
@@ -148,3 +148,16 @@ def test_the_demo_shows_what_it_promises_in_plain_80_columns(tmp_path: Path) -> 
     for words in ("other_reason, exit 1", "GREEN in 5 of 5 live runs", "9 tests that have been seen to fail"):
         assert words in done.stdout
     assert len(list((tmp_path / "kept" / "scenarios").iterdir())) == 10
+    assert "webhooks" not in (tmp_path / "kept" / "redfirst.yaml").read_text()
+    _, _, hints = done.stdout.partition("Next:\n")
+    show = next(line.split("  one run")[0] for line in hints.splitlines() if " show " in line)
+    typed = subprocess.run(  # in a shell that has not activated the environment
+        show.strip(),
+        shell=True,
+        cwd=tmp_path / "kept",
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "FLAGGED" in typed.stdout, typed.stderr

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+from redfirst.collector_processor import metrics as module
 from redfirst.collector_processor.metrics import Metrics
 
 
@@ -27,3 +31,19 @@ def test_a_flood_of_labels_is_one_series():
 
     assert len(metrics.text().splitlines()) < 1010
     assert metrics.value("redfirst_traces_scored_total") == 5000
+
+
+def test_every_series_says_what_it_counts():
+    """Each name that the room gives to the metrics has its HELP line."""
+    room = Path(str(module.__file__)).parent
+    given = {
+        name
+        for path in room.rglob("*.py")
+        for name in re.findall(
+            r'"(redfirst_[a-z_]+_(?:total|seconds|runs|bytes|segments|waiting|firing|data))"',
+            path.read_text("utf-8"),
+        )
+    }
+
+    assert len(given) > 30
+    assert given <= set(module._HELP)

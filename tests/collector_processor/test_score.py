@@ -28,7 +28,7 @@ def test_json_is_one_object_per_run_and_nothing_else(capsys: pytest.CaptureFixtu
     assert [call["name"] for call in run["tool_calls"]] == ["verify_identity", "get_order"]
     assert run["tokens"]["input"] == 522
     assert (run["model_calls"], run["errors"], run["repeats"], run["flagged"]) == (3, 0, 0, False)
-    assert "1 run(s) in 1 file(s)" in err
+    assert "1 run in 1 file, " in err
 
 
 def test_all_paths_are_one_stream():
@@ -47,7 +47,7 @@ def test_a_table_is_eighty_columns_wide(capsys: pytest.CaptureFixture[str]):
 
     assert all(len(line) <= 80 for line in lines)
     assert "step_cap" in lines[1]
-    assert "FLAGGED" in lines[1]
+    assert lines[1].endswith(" repeats, termination")
 
 
 def test_a_flag_fails_only_when_asked():
@@ -136,8 +136,36 @@ def test_what_is_hidden_in_a_directory_is_skipped_and_counted(
 
     assert main(["score", str(tmp_path)]) == 0
     assert (
-        "in 1 file(s); 1 file(s) skipped: hidden; 1 file(s) skipped: not named like OTLP"
+        "in 1 file, 0 flagged; 1 file skipped: hidden; 1 file skipped: not named like OTLP"
         in capsys.readouterr().err
     )
     assert main(["score", str(tmp_path / ".redfirst")]) == 0
-    assert "in 1 file(s)" in capsys.readouterr().err
+    assert "in 1 file, " in capsys.readouterr().err
+
+
+def test_a_table_of_prices_is_named_by_the_command_or_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With every price 1, a million tokens cost 1; without a table of one's own, the dated one is used."""
+    prices = "{input: 1, cached: 1, output: 1}"
+    models = f"  gpt-4o-mini: {prices}\n  gpt-4o-mini-2024-07-18: {prices}\n"
+    (tmp_path / "prices.yaml").write_text(f"as_of: 2026-01-02\nmodels:\n{models}")
+    (tmp_path / "redfirst.yaml").write_text("prices: prices.yaml\n")
+
+    def costs(*more: str) -> list[tuple[float, object]]:
+        assert main(["score", *LOOP, "--json", *more]) == 0
+        runs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        used = [run["tokens"]["input"] + run["tokens"]["output"] for run in runs]
+        found = [run["metrics"]["cost"] for run in runs]
+        return [
+            (round(cost["amount"] * 1e6 / tokens, 9), cost["as_of"])
+            for cost, tokens in zip(found, used, strict=True)
+        ]
+
+    shipped = costs()
+    assert costs("--prices", str(tmp_path / "prices.yaml")) == [(1.0, "2026-01-02")]
+    monkeypatch.chdir(tmp_path)
+    assert costs() == [(1.0, "2026-01-02")]
+    assert shipped[0][1] == "2026-06-20"
+    assert 0.075 <= shipped[0][0] <= 0.60
+    assert main(["score", *LOOP, "--prices", "nowhere.yaml"]) == 2

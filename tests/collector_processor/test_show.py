@@ -562,7 +562,10 @@ def test_show_json_is_the_record_of_score(folder: Path, capsys: pytest.CaptureFi
 
     (line,) = capsys.readouterr().out.splitlines()
     (run,) = read_runs(incident())
-    assert json.loads(line) == run_record(run, judge(run, CHECKS))
+    record = json.loads(line)
+    assert record["metrics"]["cost"]["amount"] is None
+    assert "its tokens are not recorded" in record["metrics"]["cost"]["because"]
+    assert record == run_record(run, judge(run, CHECKS), record["metrics"])
 
 
 @pytest.mark.parametrize("wanted", ["ffff", "", "no/such/folder", "empty"])

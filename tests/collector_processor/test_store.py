@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from redfirst.collector_processor.cli import main
 from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
@@ -126,6 +127,44 @@ def test_a_label_is_kept_with_the_run_and_can_be_changed(store: Store):
     store.label(Label(run_id=RUN, check="repeats", right=False, note="polling", at_ns=2))
 
     assert [(label.right, label.note) for label in store.versions(RUN)[-1].labels] == [(False, "polling")]
+
+
+def test_a_list_names_the_failed_checks_and_the_labels(store: Store):
+    """Of the latest version: a check that passed, or fails without flagging, is not named."""
+    verdict = FIRST.verdicts[0]
+    others = [
+        {**verdict, "check": "tool_errors", "severity": "note"},
+        {**verdict, "check": "termination", "outcome": "passed"},
+        {**verdict, "check": "a-rule", "severity": "page"},
+    ]
+    store.land([replace(FIRST, verdicts=[verdict, *others])], cursor=CURSOR)
+    store.label(Label(run_id=RUN, check="", right=True))
+    (run,) = store.runs(Query())
+    assert sorted(run.failed) == ["a-rule", "repeats"]
+    assert [(label.check, label.right) for label in run.labels] == [("", True)]
+
+    store.land([replace(SECOND, verdicts=[{**verdict, "outcome": "passed"}])], cursor=CURSOR)
+    assert [list(run.failed) for run in store.runs(Query())] == [[]]
+
+
+def test_traces_fits_80_columns_and_names_what_failed(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The checks, as many as fit, what a person said of them, and the state of a run without a verdict."""
+    verdict = FIRST.verdicts[0]
+    many = [{**verdict, "check": f"a-rule-with-a-long-name-{n}"} for n in range(4)]
+    store.land([FIRST], cursor=CURSOR)
+    store.land([replace(FIRST, run_id="cd" * 16, agent="a" * 60, verdicts=many, judged_ns=3)], cursor=CURSOR)
+    lost = replace(FIRST, run_id="ef" * 16, state=RunState.UNSCORED, flagged=False, verdicts=[], judged_ns=4)
+    store.land([replace(lost, because="the scorer died of it")], cursor=CURSOR)
+    store.label(Label(run_id=RUN, check="repeats", right=False, note="polls"))
+
+    assert main(["traces", "--home", str(tmp_path)]) == 0
+    _, one, several, unscored = capsys.readouterr().out.splitlines()
+    assert one.endswith("repeats [repeats wrong]")
+    assert several.endswith(" a-rule-with-a-long-name-0 +3")
+    assert "(unscored: the scorer died" in unscored
+    assert max(map(len, (one, several, unscored))) <= 80
 
 
 def test_a_reader_beside_the_writer_sees_what_is_stored(store: Store, tmp_path: Path):

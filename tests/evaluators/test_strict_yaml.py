@@ -189,6 +189,18 @@ def test_lines_are_short() -> None:
     assert load(text) == value
 
 
+def test_a_long_text_is_broken_between_words() -> None:
+    """The space stays before the break, so that a reader sees whole words; a word that is too long is cut."""
+    text = dump({"title": f"{'refund ' * 14}limit:", "k": "x" * 120})
+
+    assert text.splitlines() == [
+        'title: "' + "refund " * 13 + "\\",
+        '  refund limit:"',
+        'k: "' + "x" * 95 + "\\",
+        "  " + "x" * 25 + '"',
+    ]
+
+
 def test_a_document_reads_like_one_written_by_hand() -> None:
     """Block style, quotes only where needed, literal blocks for text of several lines."""
     value = {

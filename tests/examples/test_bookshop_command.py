@@ -17,7 +17,7 @@ from redfirst.evaluators.reading import read_runs
 HERE = Path(bookshop.__file__).parent.parent
 
 
-def run(*arguments, folder):
+def run(*arguments, folder, **variables):
     """The module's output, run in a folder of its own."""
     environment = {
         key: value for key, value in os.environ.items() if not key.startswith(("BOOKSHOP_", "OTEL_"))
@@ -25,7 +25,7 @@ def run(*arguments, folder):
     return subprocess.run(
         [sys.executable, "-W", "error", "-m", "bookshop", *arguments],
         cwd=folder,
-        env=environment | {"PYTHONPATH": str(HERE)},
+        env=environment | {"PYTHONPATH": str(HERE)} | variables,
         capture_output=True,
         text=True,
         check=True,
@@ -48,3 +48,18 @@ def test_a_day_is_played_and_every_run_of_it_recorded(tmp_path, seed):
 
     assert len(lines) == len(runs) == len(conversations(seed))
     assert {one.agent_version for one in runs} == {"1.4.0", "1.5.0", "1.5.1", "1.5.2"}
+
+
+def test_an_endpoint_that_is_down_is_one_line_after_the_answer(tmp_path):
+    """No traceback; the spans that were lost are counted."""
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run(
+            "Where is order A-1001?",
+            "--otlp",
+            folder=tmp_path,
+            OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9",
+            OTEL_EXPORTER_OTLP_TIMEOUT="1",
+        )
+
+    assert failed.value.stdout == "Order A-1001 is shipped, going to 3 Mill Lane.\n"
+    assert failed.value.stderr == ("bookshop: 4 of 4 spans were not delivered; does the endpoint listen?\n")

@@ -25,7 +25,7 @@ from redfirst.instrumentation import configure, force_flush, provider, shutdown,
 def exporters(tracing: Any) -> list[str]:
     """What stands behind a provider, by class name."""
     found = tracing._active_span_processor._span_processors
-    return [type(processor.span_exporter).__name__ for processor in found]
+    return [type(one.span_exporter).__name__ for one in found if hasattr(one, "span_exporter")]
 
 
 def written(path: Path) -> int:

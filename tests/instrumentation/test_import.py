@@ -72,7 +72,7 @@ def test_the_public_surface_is_this() -> None:
     """A new name is a decision, not an accident."""
     assert redfirst.instrumentation.__all__ == [
         *("CallRefused", "Guard", "Run", "agent", "configure", "current_run", "faults"),
-        *("force_flush", "model", "shutdown", "tool"),
+        *("force_flush", "model", "shutdown", "span_counts", "tool"),
     ]
 
 

@@ -50,6 +50,7 @@ def test_every_run_is_kept_with_its_spans(place: Place) -> None:
     kept = json.loads((folder / "result.json").read_text())
 
     assert (kept["outcome"], kept["passed"], kept["violations"]) == ("RED", False, ["verify-before-cancel"])
+    assert (kept["goal"], kept["ended"]) == (True, "completed")
     assert json.loads((folder / "spans.otlp.jsonl").read_text())["resourceSpans"]
 
 

@@ -192,6 +192,7 @@ def test_grpc_says_the_same(shared, tools):
     """Undecodable is INVALID_ARGUMENT, too large RESOURCE_EXHAUSTED without a time to retry."""
     import grpc
 
+    before = shared.metrics().get('redfirst_rejected_total{reason="too_large"}', 0)
     with grpc.insecure_channel(shared.grpc) as channel:
         export = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
         with pytest.raises(grpc.RpcError) as undecodable:
@@ -205,6 +206,8 @@ def test_grpc_says_the_same(shared, tools):
     assert Status.FromString(details).code == 3
     assert large.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "google.rpc.retryinfo-bin" not in dict(large.value.trailing_metadata())
+    assert "200000 bytes (max_body_bytes)" in large.value.details()
+    assert shared.metrics()['redfirst_rejected_total{reason="too_large"}'] == before + 1
 
 
 def test_push_back_is_what_every_client_retries(stopped, tools):

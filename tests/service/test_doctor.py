@@ -28,6 +28,7 @@ from redfirst.collector_processor.doctor.findings import (
 )
 from redfirst.collector_processor.doctor.probes import target
 from redfirst.collector_processor.home import Home
+from redfirst.instrumentation import configure, force_flush, tool
 
 NO_EXPORT = {"OTEL_TRACES_EXPORTER": "console"}
 """An environment that needs no endpoint."""
@@ -169,8 +170,8 @@ def test_the_endpoint_is_the_one_an_exporter_would_use(
     assert target(environment) == wanted
 
 
-def test_the_providers_exporters_and_waiting_spans_are_seen(home: Home) -> None:
-    """In a process with a provider: its exporters by name and what waits in them."""
+def test_a_provider_that_is_not_counted_shows_its_exporters_and_what_waits(home: Home) -> None:
+    """In a process that never called ``configure``."""
     made = TracerProvider()
     made.add_span_processor(BatchSpanProcessor(InMemorySpanExporter(), schedule_delay_millis=60_000))
     trace.set_tracer_provider(made)
@@ -178,7 +179,8 @@ def test_the_providers_exporters_and_waiting_spans_are_seen(home: Home) -> None:
     found = examine(home, NO_EXPORT)
 
     assert "InMemorySpanExporter" in found[0].found
-    assert found[1].found.startswith("process: 1 ended spans wait to be exported")
+    assert found[1].found == "process: not counted, 1 waiting"
+    assert found[1].level is Level.NOTE
     assert blind(found) == {}
 
 
@@ -187,6 +189,35 @@ def test_a_provider_without_an_exporter_is_blind(home: Home) -> None:
     trace.set_tracer_provider(TracerProvider())
 
     assert blind(examine(home, NO_EXPORT))["provider"].blinds == ("all",)
+
+
+def test_a_file_alone_asks_for_no_endpoint(home: Home, tmp_path: Path) -> None:
+    """``configure(file=…)`` is a whole configuration; its spans are counted in the process that asks."""
+    configure(file=tmp_path / "t.jsonl")
+    tool(lambda: 1)()
+    force_flush()
+    found = examine(home, {})
+
+    assert blind(found) == {}
+    assert all(one.subject != "endpoint" for one in found)
+    assert next(one.counts for one in found if one.subject == "spans") == {
+        "started": 1,
+        "ended": 1,
+        "not_sampled": 0,
+    }
+    assert any(one.found.endswith("t.jsonl: 1 exported, 0 dropped") for one in found)
+
+
+def test_an_endpoint_in_the_code_is_the_one_that_is_asked(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that of the environment."""
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
+    configure(endpoint="http://127.0.0.1:9/v1/traces?key=k3y")
+    found = examine(home, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:8"}, timeout=1)
+
+    assert blind(found)["endpoint"].found == "http://127.0.0.1:9: no answer (connection)"
+    assert "k3y" not in str(found)
 
 
 def test_nothing_is_made_or_set_by_looking(home: Home) -> None:
@@ -236,6 +267,111 @@ def test_an_endpoint_that_is_no_url_is_said_to_be_none(tmp_path: Path, home: Hom
     found = blind(examine(home, {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}, timeout=0.5))
 
     assert "no URL" in found["endpoint"].found
+
+
+def test_a_project_that_reads_files_needs_no_endpoint(tmp_path: Path) -> None:
+    """Where nothing asks for one; where something does, it has to answer."""
+    (tmp_path / "redfirst.yaml").write_text("traces: [t.jsonl]\n")
+    (tmp_path / "t.jsonl").write_text("")
+    alone = doctor(tmp_path)
+    asked = doctor(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+
+    assert alone.returncode == 0, alone.stdout
+    assert "exporter: file t.jsonl (0 bytes)" in alone.stdout
+    assert asked.returncode == 1
+
+
+PROGRAM = """
+import sys
+from redfirst.instrumentation import agent, configure, tool
+exec(sys.argv[1])
+@tool
+def look(): return 1
+@agent
+def handle(text):
+    for _ in range(3): look()
+for _ in range(5): handle("x")
+print("its own words")
+"""
+NOBODY = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+JOINED = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+trace.set_tracer_provider(TracerProvider())
+configure()
+trace.get_tracer_provider().add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+"""
+
+
+def ran(folder: Path, setting: str, **environment: str) -> tuple[int, dict[str, Finding], dict[str, int]]:
+    """Exit code, findings that blind and all counts of 5 runs of 4 spans, run under the doctor."""
+    done = doctor(folder, "--json", "--", sys.executable, "-c", PROGRAM, setting, **environment)
+    found = [
+        Finding(**{**one, "level": Level(one["level"])}) for one in map(json.loads, done.stdout.splitlines())
+    ]
+    assert "its own words" in done.stderr
+    counts = {name: number for one in found for name, number in (one.counts or {}).items() if number}
+    return done.returncode, blind(found), counts
+
+
+def test_a_programs_healthy_export_blinds_nothing(tmp_path: Path) -> None:
+    """20 spans begun, ended and exported."""
+    code, blinding, counts = ran(tmp_path, "configure(file='t.jsonl')")
+
+    assert (code, blinding) == (0, {})
+    assert counts == {"started": 20, "ended": 20, "exported": 20}
+
+
+@pytest.mark.parametrize("setting", ["configure()", JOINED])
+def test_what_a_dead_endpoint_loses_of_a_program_is_counted(tmp_path: Path, setting: str) -> None:
+    """To the last flush at its end, on a provider of ours and on one of the host's."""
+    code, blinding, counts = ran(tmp_path, setting, **NOBODY)
+
+    assert code == 1
+    assert blinding["spans"].blinds == ["all"]
+    assert "0 exported, 20 dropped (20 export failed)" in blinding["spans"].found
+    assert counts["dropped"] == counts["dropped_export_failed"] == counts["ended"] == 20
+
+
+def test_what_head_sampling_drops_of_a_program_is_counted(tmp_path: Path) -> None:
+    """None of 20 spans began, and no exporter is to blame."""
+    code, blinding, counts = ran(tmp_path, "configure(file='t.jsonl')", OTEL_TRACES_SAMPLER="always_off")
+
+    assert code == 1
+    assert counts == {"not_sampled": 20}
+    assert "the sampler dropped" in blinding["spans"].means
+
+
+def test_a_program_that_is_killed_leaves_its_counts(tmp_path: Path) -> None:
+    """What waited in the queue is lost with it."""
+    setting = (
+        "import atexit, os, time; configure(file='t.jsonl');"
+        "atexit.register(lambda: (print('its own words', flush=True), time.sleep(.3), os.kill(os.getpid(), 9)))"
+    )
+    code, blinding, counts = ran(tmp_path, setting, OTEL_BSP_SCHEDULE_DELAY="600000")
+
+    assert code == 1
+    assert "20 left in the queue" in blinding["spans"].found
+    assert counts["dropped"] == 20
+
+
+def test_a_program_that_does_not_configure_is_told_so(tmp_path: Path) -> None:
+    """A command of any language runs; its exit code is no finding of ours."""
+    code, blinding, counts = ran(tmp_path, "sys.stdout.write('its own words'); sys.exit(3)")
+
+    assert (code, counts) == (1, {})
+    assert "did not call configure()" in blinding["program"].found
+
+
+def test_a_command_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    """One line, exit 2."""
+    done = doctor(tmp_path, "--", "no-such-command")
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "no-such-command: there is no such command" in done.stderr
 
 
 def test_duplicates_in_a_real_environment(tmp_path: Path) -> None:

@@ -211,6 +211,8 @@ def test_label_and_delete_work_with_and_without_a_service(served, tools, running
     )
     with pytest.raises(AssertionError, match=r"--check repeets: run .* has no such verdict; it has repeats"):
         redfirst(served.home.parent, served.home, "label", name[:8], "right", "--check", "repeets", *home)
+    shown = redfirst(served.home.parent, served.home, "show", name[:8])
+    assert "labelled repeats wrong: polls" in shown
     reader = SqliteReader(Home(served.home).store)
     assert [(item.check, item.right, item.note) for item in reader.versions(name)[-1].labels] == [
         ("repeats", False, "polls")

@@ -1,0 +1,1 @@
+"""The evaluation lab: which metric notices which break of the sample agent?"""

@@ -1,0 +1,1 @@
+"""How often an agent succeeds, how surely that is known, and what a success costs."""

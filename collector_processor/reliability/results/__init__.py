@@ -1,0 +1,1 @@
+"""Readers of results: each turns one kind of file into trials."""

@@ -1,0 +1,38 @@
+"""A running service takes an edited rules file."""
+
+from __future__ import annotations
+
+PROTOBUF = "application/x-protobuf"
+LOOK = "schema: redfirst.rules/1\ntasks:\n  - {id: t, when: {agent: support}, required_calls: [look]}\n"
+
+
+def test_a_run_after_the_edit_is_judged_by_the_new_rules(stopped, tools):
+    """One before it keeps its verdict; a mistake in between changes nothing."""
+    folder = stopped.home.parent
+    rules = folder / "rules.yaml"
+    (folder / "redfirst.yaml").write_text("rules: rules.yaml\n")
+    rules.write_text("schema: redfirst.rules/1\nrules: []\n")
+    stopped.start()
+
+    def judged_by(name: str) -> bool:
+        return "recall:t" in [one["check"] for one in stopped.get(f"/api/runs/{name}")["record"]["verdicts"]]
+
+    def a_new_run() -> str:
+        run = tools.a_run()
+        name = f"{run[0].context.trace_id:032x}"
+        stopped.post("/v1/traces", tools.body_of(run), content_type=PROTOBUF)
+        tools.eventually(lambda: name in stopped.stored())
+        return name
+
+    def reloads(result: str) -> float:
+        return stopped.metrics().get(f'redfirst_rules_reloads_total{{result="{result}"}}', 0)
+
+    first = a_new_run()
+    rules.write_text("rules: [")
+    tools.eventually(lambda: reloads("refused") == 1)
+    second = a_new_run()
+    rules.write_text(LOOK)
+    tools.eventually(lambda: reloads("taken") == 1)
+    third = a_new_run()
+
+    assert [judged_by(name) for name in (first, second, third)] == [False, False, True]
