@@ -35,7 +35,7 @@ Turn = tuple[str, Mapping[str, object] | None, str]
 """What the model says, the arguments it calls its tool with if it does, and what the tool answers."""
 
 _SYSTEM = "You are the support agent of a shop. Look an order up before you speak of it. " * 2
-_ASKED = "Please look at my orders and tell me where each of them is."
+_ASKED = f"Please look at my orders {', '.join(f'A-{1000 + n}' for n in range(SPANS // 2 - 1))} and tell me where they are."
 _NOTE = "The parcel left the warehouse and is on its way. "
 _TOOLS = [
     {

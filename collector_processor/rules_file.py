@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from redfirst.evaluators.check import Check, default_checks
@@ -11,13 +12,14 @@ from redfirst.replay.project import Project
 
 
 def rules_text(project: Project, given: str | None) -> tuple[str, str] | None:
-    """Its text and its name.
+    """Its text and its name; what it names as Python can be imported from now on.
 
     Raises:
         ConfigurationError: it cannot be read.
     """
     if given is None and project.settings.rules is None:
         return None
+    sys.path[:] = dict.fromkeys((*project.path, *sys.path))
     path = Path(given) if given is not None else project.root / str(project.settings.rules)
     try:
         return path.read_text(encoding="utf-8"), str(path)

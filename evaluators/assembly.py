@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
 from redfirst.evaluators.calls import calls_of
+from redfirst.evaluators.continuation import completed
 from redfirst.evaluators.dialects.costs import cost_of
 from redfirst.evaluators.dialects.facts import Kind
 from redfirst.evaluators.dialects.messages import last_text
@@ -14,7 +15,6 @@ from redfirst.evaluators.ending import Course, answer_of, root_agent, terminatio
 from redfirst.evaluators.handoffs import Names, agent_name, answer_in, gives_answer, handoffs_of
 from redfirst.evaluators.joining import Asked, Joined, join
 from redfirst.evaluators.later import as_held
-from redfirst.evaluators.recovery import completed
 from redfirst.evaluators.structure import Node, Tree, model_nodes, tool_nodes
 from redfirst.evaluators.trajectory import (
     Completeness,

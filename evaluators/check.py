@@ -8,7 +8,15 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from redfirst.evaluators import repeats, termination, tool_errors
+from redfirst.evaluators import (
+    arguments,
+    recovery,
+    repeats,
+    termination,
+    tool_errors,
+    ungrounded_argument,
+    unverified_claim,
+)
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.trajectory import Trajectory
 from redfirst.evaluators.verdict import CheckClass, Severity, Verdict, inconclusive, named
@@ -54,9 +62,18 @@ def check_from_spec(spec: Spec) -> Check:
         isinstance(kind, str) and kind in _BUILT_IN and "ends" not in spec
     ):  # a rule on ends is of a rules file
         return _built_in(kind, spec)
+    if names_code(spec):
+        raise ConfigurationError(
+            f"check {spec.get('id', '')!r} names code ({spec.get('function')}), and only a project's rules file may"
+        )
     from redfirst.evaluators.declared import declared_check  # pydantic is paid for by those who declare rules
 
     return declared_check(spec)
+
+
+def names_code(spec: Spec) -> bool:
+    """Whether a declaration names a function to import. Scenarios and traces carry none."""
+    return "function" in spec
 
 
 def revision_of(kind: str, parameters: object, version: int) -> str:
@@ -80,6 +97,20 @@ _BUILT_IN: Mapping[str, tuple[Evaluate, CheckClass, Severity, int]] = {
     "repeats": (repeats.repeats, CheckClass.TRAJECTORY, Severity.FLAG, repeats.VERSION),
     "termination": (termination.termination, CheckClass.GOAL, Severity.FLAG, termination.VERSION),
     "tool_errors": (tool_errors.tool_errors, CheckClass.TRAJECTORY, Severity.NOTE, tool_errors.VERSION),
+    "recovery": (recovery.recovery, CheckClass.TRAJECTORY, Severity.NOTE, recovery.VERSION),
+    "arguments": (arguments.arguments, CheckClass.TRAJECTORY, Severity.NOTE, arguments.VERSION),
+    "unverified_claim": (
+        unverified_claim.unverified_claim,
+        CheckClass.TRAJECTORY,
+        Severity.NOTE,
+        unverified_claim.VERSION,
+    ),
+    "ungrounded_argument": (
+        ungrounded_argument.ungrounded_argument,
+        CheckClass.TRAJECTORY,
+        Severity.NOTE,
+        ungrounded_argument.VERSION,
+    ),
 }
 
 

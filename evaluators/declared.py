@@ -9,17 +9,20 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from redfirst.evaluators import recall, state
+from redfirst.evaluators import outcome, python_check, recall, state
 from redfirst.evaluators.check import Check, Evaluate, revision_of, severity_named
 from redfirst.evaluators.declared_parts import allowed_of, calls_of, required_of, when_of
 from redfirst.evaluators.declared_rules import built_rule
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.file_shapes import Declaration, RecallShape
+from redfirst.evaluators.outcome_shapes import OutcomeCheckShape
+from redfirst.evaluators.patterns import compile_pattern
 from redfirst.evaluators.reference import checks, facts, learned
 from redfirst.evaluators.reference.learned_shapes import LearnedCheckShape
 from redfirst.evaluators.reference.shapes import MatchShape, RatioShape, RecallFactsShape, ReferenceShape
-from redfirst.evaluators.rule_kind_shapes import RULE_SHAPES
+from redfirst.evaluators.rule_kind_shapes import RULE_SHAPES, PythonShape
 from redfirst.evaluators.rule_kinds.calls import SUCCEEDED
+from redfirst.evaluators.rule_kinds.task import When
 from redfirst.evaluators.rule_kinds.wording import EXPECTED, expected
 from redfirst.evaluators.rule_shapes import ScopeShape, StateCollateralShape, StateRequiredShape
 from redfirst.evaluators.shapes import WhenShape
@@ -31,6 +34,7 @@ _OURS = frozenset(
     {
         *("empty_when", "one_of", "no_new_value", "no_star", "no_such_happening", "no_source"),
         *("budget_form", "approval_once", "empty_state", "one_step", "reference"),
+        *("empty_answer", "empty_outcome"),
     }
 )
 """Faults that a shape tells in its own words."""
@@ -41,6 +45,8 @@ _EITHER = ("required_calls", "reference")
 
 DeclaredShape = (
     RULE_SHAPES
+    | PythonShape
+    | OutcomeCheckShape
     | RecallShape
     | StateRequiredShape
     | StateCollateralShape
@@ -68,16 +74,20 @@ def declared_check(spec: Mapping[str, object]) -> Check:
         id=shape.id,
         check_class=check_class,
         severity=severity,
-        revision=revision_of(shape.kind, _meant(shape), version),
+        revision=revision_of(shape.kind, _meant(shape, evaluate), version),
         evaluate=evaluate,
         severity_in=severity_in,
         spec=copy.deepcopy(dict(spec)),
     )
 
 
-def _meant(shape: DeclaredShape) -> dict[str, object]:
-    """What the revision stands for; what a recall was not given it does not mean."""
+def _meant(shape: DeclaredShape, evaluate: Evaluate) -> dict[str, object]:
+    """What the revision stands for: what is demanded, the code that is named included; what a recall was not given
+    it does not mean."""
     parameters: dict[str, object] = shape.model_dump(by_alias=True, exclude=_NOT_MEANT)
+    code = evaluate.function if isinstance(evaluate, outcome.OutcomeReached) else evaluate
+    if isinstance(code, python_check.PythonCheck):
+        parameters["source"] = code.source
     return {key: value for key, value in parameters.items() if value is not None or key not in _EITHER}
 
 
@@ -134,6 +144,11 @@ def _declarations() -> TypeAdapter[DeclaredShape]:
 
 def _built(shape: DeclaredShape) -> tuple[Evaluate, CheckClass, int]:
     match shape:
+        case PythonShape():
+            made = _function(shape.id, shape.function, shape.params)
+            return made, CheckClass(shape.check_class), python_check.VERSION
+        case OutcomeCheckShape():
+            return _outcome(shape), CheckClass.GOAL, outcome.VERSION
         case RecallShape():
             if shape.reference is not None:
                 return _beside(shape.kind, shape.reference, shape.when)
@@ -165,6 +180,31 @@ def _built(shape: DeclaredShape) -> tuple[Evaluate, CheckClass, int]:
 def _beside(kind: str, reference: ReferenceShape, when: WhenShape | None) -> tuple[Evaluate, CheckClass, int]:
     question = checks.AgainstReference(reference.built(), when_of(when), checks.QUESTIONS[kind])
     return question, CheckClass.GOAL if kind == "recall" else CheckClass.TRAJECTORY, checks.VERSION
+
+
+def _function(name: str, reference: str, params: Mapping[str, object]) -> python_check.PythonCheck:
+    try:
+        return python_check.python_check(reference, params)
+    except python_check.UnusableFunction as problem:
+        raise ConfigurationError(f"check {name!r}: {problem}") from problem
+
+
+def _outcome(shape: OutcomeCheckShape) -> outcome.OutcomeReached:
+    answer, required = shape.answer, shape.state
+    return outcome.OutcomeReached(
+        when=when_of(shape.when),
+        answer=None
+        if answer is None
+        else outcome.Answer(
+            equals=answer.equals,
+            contains=tuple(answer.contains or ()),
+            matches=None if answer.matches is None else compile_pattern(answer.matches),
+        ),
+        state=None
+        if required is None
+        else state.StateRequired(required=tuple(map(required_of, required)), when=When()),
+        function=None if shape.function is None else _function(shape.id, shape.function, shape.params),
+    )
 
 
 def _scope(shape: ScopeShape, severity: Severity) -> state.Scope:

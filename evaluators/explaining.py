@@ -11,6 +11,7 @@ from redfirst.evaluators.conditions import parse_condition, parse_where
 from redfirst.evaluators.declared import DeclaredShape
 from redfirst.evaluators.declared_parts import when_of
 from redfirst.evaluators.file_shapes import RecallShape
+from redfirst.evaluators.outcome_shapes import OutcomeCheckShape
 from redfirst.evaluators.paths import call_path, parse_path
 from redfirst.evaluators.reference.learned_shapes import LearnedCheckShape
 from redfirst.evaluators.reference.shapes import MatchShape, RatioShape, RecallFactsShape
@@ -118,7 +119,24 @@ def _said(shape: DeclaredShape) -> str:
             return _BESIDE[shape.kind]
         case StateRequiredShape():
             return f"{_when(shape.when)}at the end {_places(shape.required)}"
+        case shapes.PythonShape():
+            return f"{shape.function} says so" + (f", given {dict(shape.params)}" if shape.params else "")
+        case OutcomeCheckShape():
+            return f"{_when(shape.when)}{_outcome(shape)}"
     return _collateral(shape)
+
+
+def _outcome(shape: OutcomeCheckShape) -> str:
+    """What a run must come to."""
+    parts: list[str] = []
+    if shape.answer is not None:
+        said = shape.answer.model_dump(exclude_none=True)
+        parts.append(f"the answer {_listed(f'{word} {value!r}' for word, value in said.items())}")
+    if shape.state is not None:
+        parts.append(f"at the end {_places(shape.state)}")
+    if shape.function is not None:
+        parts.append(f"{shape.function} says so")
+    return _listed(parts)
 
 
 def _judged(shape: CallShape, rule: base.OrderedShape) -> str:

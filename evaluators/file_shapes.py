@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from redfirst.evaluators.outcome_shapes import OutcomeCheckShape, OutcomeShape
 from redfirst.evaluators.reference.learned_shapes import LearnedCheckShape, LearnedShape
 from redfirst.evaluators.reference.shapes import (
     Facts,
@@ -15,7 +16,7 @@ from redfirst.evaluators.reference.shapes import (
     ReferenceShape,
     fault,
 )
-from redfirst.evaluators.rule_kind_shapes import RULE_SHAPES, Rule
+from redfirst.evaluators.rule_kind_shapes import RULE_SHAPES, PythonShape, Rule
 from redfirst.evaluators.rule_shapes import (
     StateCollateralShape,
     StateRequiredShape,
@@ -36,6 +37,7 @@ class TaskShape(Shape):
     reference: ReferenceShape | None = None
     facts: Facts | None = None
     state: StateShape | None = None
+    outcome: OutcomeShape | None = None
 
     @model_validator(mode="after")
     def _one_recall(self) -> TaskShape:
@@ -66,7 +68,9 @@ class RecallShape(Shape):
 
 Declaration = Annotated[
     RULE_SHAPES
+    | PythonShape
     | RecallShape
+    | OutcomeCheckShape
     | StateRequiredShape
     | StateCollateralShape
     | MatchShape

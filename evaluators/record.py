@@ -42,6 +42,7 @@ def run_record(
         "coverage": {
             "missing": [_gap(gap) for gap in run.coverage.missing],
             "reconstructed": [_gap(gap) for gap in run.coverage.reconstructed],
+            "blind": [{"check": one.check, "because": one.because} for one in found if one.blind],
         },
         "metrics": dict(metrics or {}),
         "verdicts": [_verdict(verdict) for verdict in found],

@@ -1,41 +1,81 @@
-"""Outputs of model calls that no span carries, read back from what the next call was given."""
+"""Whether the agent got over the errors of its tools."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from redfirst.evaluators.kleene import Truth, any_of
+from redfirst.evaluators.rule_kinds.conclude import and_untold, at
+from redfirst.evaluators.rule_kinds.lacking import lacks_calls, lacks_names
+from redfirst.evaluators.rule_kinds.order import before
+from redfirst.evaluators.trajectory import CallStatus, ToolCall, Trajectory
+from redfirst.evaluators.verdict import Finding, Verdict, failed, inconclusive, not_applicable, passed
 
-from redfirst.evaluators.dialects.messages import one_output
-from redfirst.evaluators.handoffs import agent_name
-from redfirst.evaluators.structure import Node, Tree
-from redfirst.evaluators.trajectory import Message
-
-NOTE = "output: read from the messages the next call was given"
-
-
-def completed(tree: Tree, models: Sequence[Node]) -> list[Node]:
-    """The model calls in order, each missing output filled from the next call of the same agent whose
-    input begins with this call's input and goes on with an assistant's message."""
-    out: list[Node] = []
-    for place, node in enumerate(models):
-        facts = node.facts
-        if facts.output is None and facts.input and not facts.failed:
-            mine = agent_name(tree, node)
-            later = next((n for n in models[place + 1 :] if agent_name(tree, n) == mine), None)
-            said = _continuation(facts.input, later.facts.input) if later is not None else None
-            if said is not None:
-                facts = replace(facts, output=said, notes=(*facts.notes, NOTE))
-        out.append(Node(node.span, facts))
-    return out
+VERSION = 1
 
 
-def _continuation(before: tuple[Message, ...], after: tuple[Message, ...] | None) -> Message | None:
-    """What the assistant said between the two inputs; None when the second does not continue the first."""
-    if after is None or len(after) <= len(before) or after[: len(before)] != before:
-        return None
-    added = after[len(before) :]
-    return one_output(added[: _leading(added)])
+def recovery(run: Trajectory) -> Verdict:
+    """Tool errors that a later success of the same tool followed ÷ tool errors whose sequel is known.
+
+    An error of the infrastructure is none of the tool's, and what did not run had none. Where calls may be
+    missing a success may be among them, so only a run whose errors were all followed by one passes.
+    """
+    errors = [call for call in run.tool_calls if call.status is CallStatus.TOOL_ERROR]
+    lack = lacks_calls(run) or lacks_names(run)
+    lack = lack or _unended(run)
+    if not errors:
+        return (
+            inconclusive(f"{lack}; in what is there: no tool error")
+            if lack
+            else not_applicable("no tool error")
+        )
+    truths = [_followed(call, run) for call in errors]
+    good, lost = (
+        truths.count(True),
+        [call for call, truth in zip(errors, truths, strict=True) if truth is False],
+    )
+    if lack and good < len(errors):
+        return inconclusive(
+            f"{lack}; {good} of {len(errors)} tool error(s) are seen to be followed by a success"
+        )
+    if lack:
+        return inconclusive(f"{lack}; in what is there: {good} tool error(s), each followed by a success")
+    if lost:
+        names = ", ".join(sorted({call.name for call in lost}))
+        because = f"{len(lost)} of {len(errors)} tool error(s) had no later success of the tool: {names}"
+        return failed(
+            because + and_untold(truths.count(None)),
+            findings=[
+                _finding(name, [call for call in lost if call.name == name]) for name in names.split(", ")
+            ],
+            of=(good, good + len(lost)),
+        )
+    if None in truths:
+        return inconclusive(
+            f"what followed {truths.count(None)} of {len(errors)} tool error(s) was not recorded"
+        )
+    return passed(f"{good} tool error(s), each followed by a success of the tool", of=(good, good))
 
 
-def _leading(messages: tuple[Message, ...]) -> int:
-    return next((n for n, message in enumerate(messages) if message.role != "assistant"), len(messages))
+def _unended(run: Trajectory) -> str | None:
+    """Why there may be more errors."""
+    unknown = sum(call.status is CallStatus.UNKNOWN for call in run.tool_calls)
+    return f"the trace does not say how {unknown} call(s) ended" if unknown else None
+
+
+def _followed(error: ToolCall, run: Trajectory) -> Truth:
+    return any_of(_corrects(error, call) for call in run.tool_calls if call.name == error.name)
+
+
+def _corrects(error: ToolCall, call: ToolCall) -> Truth:
+    if call.status not in (CallStatus.OK, CallStatus.UNKNOWN):
+        return False
+    came = before(error, call, "decided")
+    return came if call.status is CallStatus.OK or came is False else None
+
+
+def _finding(name: str, calls: list[ToolCall]) -> Finding:
+    because = f"{name} ended in an error and did not succeed afterwards"
+    return Finding(
+        subject=name,
+        because=because,
+        evidence=tuple(at(call, (call.error or "").strip().partition("\n")[0][:200]) for call in calls),
+    )

@@ -30,9 +30,11 @@ from redfirst.evaluators.shapes import (
     CallPath,
     Calls,
     ConditionData,
+    Id,
     Name,
     Pair,
     RequiredShape,
+    SeverityName,
     Shape,
     Wheres,
     listed,
@@ -256,6 +258,22 @@ class TerminationShape(RuleShape):
     pending: bool = True
 
 
+FunctionName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w.-]*(:[A-Za-z_][\w.]*)?$")]
+
+
+class PythonShape(Shape):
+    """``kind: python``: a function of the project, or a check that a package installed."""
+
+    kind: Literal["python"]
+    id: Id
+    severity: SeverityName = "flag"
+    check_class: Annotated[
+        Literal["goal", "protection", "budget", "judge", "trajectory"], Field(alias="class")
+    ] = "trajectory"
+    function: FunctionName
+    params: dict[str, Any] = {}
+
+
 RULE_SHAPES = (
     RequireBeforeShape
     | RequireAfterShape
@@ -272,4 +290,4 @@ RULE_SHAPES = (
     | StateDiffShape
     | TerminationShape
 )
-Rule = Annotated[RULE_SHAPES, Field(discriminator="kind")]
+Rule = Annotated[RULE_SHAPES | PythonShape, Field(discriminator="kind")]

@@ -110,7 +110,8 @@ def _paths(shape: RulesFile) -> Iterator[tuple[Path, tuple[str, ...], str]]:
                 ((*pattern.where, "arg"), tuple(pattern.shape.tool), path) for path in pattern.shape.arg
             )
     for number, rule in enumerate(shape.rules):
-        yield from _of_rule(("rules", number), rule)
+        if not isinstance(rule, kinds.PythonShape):  # it speaks of no tool by name
+            yield from _of_rule(("rules", number), rule)
 
 
 def _of_rule(at: Path, rule: base.RuleShape) -> Iterator[tuple[Path, tuple[str, ...], str]]:

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from redfirst.evaluators.check import Check, Spec
 from redfirst.evaluators.declared import declared_check, first_problem
 from redfirst.evaluators.file_shapes import RulesFile
+from redfirst.evaluators.python_check import UnusableFunction, python_check
 from redfirst.evaluators.reference.checks import QUESTIONS
 from redfirst.evaluators.rule_tests import RuleTest, tests_of
 from redfirst.evaluators.strict_yaml import Document, read
@@ -26,6 +27,7 @@ RESERVED = frozenset(
         *("repeats", "termination", "tool_errors", "arguments", "unverified_claim", "recovery", "recall"),
         *("precision", "tool_selection", "argument_validity", "efficiency", "policy", "state", "budget"),
         *("outcome", "judge", "state.required", "state.collateral", "match", "recall.facts"),
+        "ungrounded_argument",
         *("learned.recall", "learned.tool_selection"),
     }
 )
@@ -67,6 +69,7 @@ def read_rules(text: str, source: str) -> Rules:
         raise document.fault(where, what) from error
     data = cast("dict[str, object]", document.data)
     _refuse_taken_ids(document, data)
+    _refuse_unusable_functions(document, data)
     checks = tuple(declared_check(spec) for spec in _specs(data))
     tests = tests_of(document, shape.tests, [check.id for check in checks])
     return Rules(document=document, shape=shape, checks=checks, tests=tests)
@@ -94,6 +97,24 @@ def _refuse_taken_ids(document: Document, data: Mapping[str, object]) -> None:
             first[name] = document.line_of(where)
 
 
+def _refuse_unusable_functions(document: Document, data: Mapping[str, object]) -> None:
+    """Import what the file names, so that a mistake has its line."""
+    named: list[tuple[tuple[str | int, ...], dict[str, object]]] = [
+        (("rules", place), rule) for place, rule in enumerate(_items(data, "rules"))
+    ]
+    named += [
+        (("tasks", place, "outcome"), cast("dict[str, object]", task["outcome"]))
+        for place, task in enumerate(_items(data, "tasks"))
+        if "outcome" in task
+    ]
+    for where, holder in named:
+        if "function" in holder:
+            try:
+                python_check(str(holder["function"]), cast("dict[str, object]", holder.get("params", {})))
+            except UnusableFunction as problem:
+                raise document.fault((*where, "function"), str(problem)) from problem
+
+
 def _specs(data: Mapping[str, object]) -> list[Spec]:
     specs: list[Spec] = list(_items(data, "rules"))
     scopes: list[dict[str, object]] = []
@@ -111,6 +132,8 @@ def _specs(data: Mapping[str, object]) -> list[Spec]:
                 }
             )
         specs += _beside_reference(task, common)
+        if isinstance(wanted := task.get("outcome"), Mapping):
+            specs.append({"kind": "outcome", "id": f"outcome:{task['id']}", **common, **wanted})
         if isinstance(state := task.get("state"), Mapping):
             if state.get("required"):
                 specs.append(

@@ -74,6 +74,8 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
     revision: str = ""
     """Hash of the check's meaning (rule text and evaluator version)."""
+    unseen: bool = False
+    """Whether there was nothing to judge only because the trace does not carry what the check looks at."""
 
     def __post_init__(self) -> None:
         if self.outcome is Outcome.FAILED and not any(finding.evidence for finding in self.findings):
@@ -83,6 +85,11 @@ class Verdict:
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence of every finding, each place once, in order."""
         return tuple(dict.fromkeys(item for finding in self.findings for item in finding.evidence))
+
+    @property
+    def blind(self) -> bool:
+        """Whether the check could not see what it would need to fail."""
+        return self.unseen or self.outcome is Outcome.INCONCLUSIVE
 
     @property
     def flags(self) -> bool:
@@ -119,9 +126,9 @@ def inconclusive(because: str) -> Verdict:
     return _verdict(Outcome.INCONCLUSIVE, because, None, None, ())
 
 
-def not_applicable(because: str) -> Verdict:
-    """There was nothing to judge."""
-    return _verdict(Outcome.NOT_APPLICABLE, because, None, None, ())
+def not_applicable(because: str, *, unseen: bool = False) -> Verdict:
+    """There was nothing to judge; ``unseen`` when that is so because the trace does not carry it."""
+    return replace(_verdict(Outcome.NOT_APPLICABLE, because, None, None, ()), unseen=unseen)
 
 
 def _verdict(

@@ -25,7 +25,7 @@ from redfirst.evaluators import (
     Verdict,
 )
 from redfirst.evaluators.canonical import digest, same
-from redfirst.evaluators.check import Check
+from redfirst.evaluators.check import Check, names_code
 from redfirst.evaluators.otlp_encode import encode_logs, encode_traces
 from redfirst.replay import files, recording
 from redfirst.replay.recording import Recording
@@ -196,7 +196,13 @@ def _roles(
     by_id = {verdict.check: verdict for verdict in verdicts}
     failed = [c for c in checks if c.id in by_id and by_id[c.id].outcome is Outcome.FAILED]
     targets = [c for c in failed if (c.id in only if only else c.severity >= Severity.FLAG)]
-    missing = only - {c.id for c in targets}
+    code = [check for check in targets if names_code(check.spec) or not check.spec]
+    targets = [check for check in targets if check not in code]
+    missing = only - {c.id for c in (*targets, *code)}
+    if code and not missing and not targets:
+        raise FreezeRefused(
+            f"Nothing to prove: check {code[0].id!r} failed, and it is code, which a scenario does not carry."
+        )
     if missing or not targets:
         found = ", ".join(f"{v.check} {v.outcome}" for v in verdicts) or "no check was made"
         asked = (
@@ -209,6 +215,9 @@ def _roles(
     left_out: list[tuple[str, str]] = []
     for check in checks:
         if check in targets or check.id not in by_id:
+            continue
+        if names_code(check.spec) or not check.spec:
+            left_out.append((check.id, "is code, which a scenario does not carry"))
             continue
         outcome = by_id[check.id].outcome
         silent_goal = outcome is Outcome.NOT_APPLICABLE and check.check_class is CheckClass.GOAL

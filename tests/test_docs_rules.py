@@ -21,7 +21,7 @@ from redfirst.evaluators import (
     passed,
 )
 from redfirst.evaluators.check import Check, check_from_spec, default_checks, judge
-from redfirst.evaluators.declared import declared_shape
+from redfirst.evaluators.declared import declared_check, declared_shape
 from redfirst.evaluators.explaining import explained
 from redfirst.evaluators.file_shapes import RulesFile
 from redfirst.evaluators.patterns import LARGEST_BOUND, LONGEST_PATTERN, LONGEST_SUBJECTS, compile_pattern
@@ -385,7 +385,25 @@ def test_every_check_of_the_page_has_cases() -> None:
         *("recall:cancel-order", "state.required:cancel-order", "state.collateral"),
         *(f"{kind}:{task}" for kind in QUESTIONS for task in ("book-flight", "cancel-flight")),
         *("recall.facts:book-flight", "learned.recall", "learned.tool_selection"),
+        *("outcome:cancel-order", "names-the-order"),
     }
+
+
+@pytest.mark.parametrize(
+    ("answer_text", "outcome", "of"),
+    [
+        ("I cancelled A-1; you get 120 back.", P, (2, 2)),
+        ("I cancelled A-10; you get 120.00 back.", F, (1, 2)),
+        ("A-1 stays; 120.00 is not paid back.", F, (1, 2)),
+    ],
+)
+def test_the_outcome_of_the_page(answer_text: str, outcome: Outcome, of: tuple[int, int]) -> None:
+    """Whole words, numbers however written, and a pattern; the last state is right in each."""
+    says("`contains` by whole words: `A-1` is not in `A-10`. A number is met however it is written")
+    run = a_run(request="Please cancel A-1", answer=answer_text, states=[START, DONE])
+    (verdict,) = judge(run, [CHECKS["outcome:cancel-order"]])
+
+    assert (verdict.outcome, verdict.numerator, verdict.denominator) == (outcome, *of)
 
 
 START = {"orders": {"A-1": {"status": "new", "total": 9}, "A-10": {"status": "new"}}, "log": []}
@@ -718,8 +736,8 @@ def test_the_table_of_checks_is_the_code() -> None:
 
     assert set(rows) == set(by_kind)
     for kind, check in by_kind.items():
-        spec = {key: value for key, value in check.spec.items() if key != "severity"}
-        default = check_from_spec(spec)
+        spec = {key: value for key, value in check.spec.items() if key not in ("severity", "class")}
+        default = declared_check(spec) if kind == "python" else check_from_spec(spec)
         assert rows[kind] == f"{default.check_class} | `{default.severity.name.lower()}`"
 
 

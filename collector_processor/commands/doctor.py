@@ -15,6 +15,7 @@ from redfirst.collector_processor.doctor.findings import Finding, Level
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.terminal import Screen, clean
 from redfirst.evaluators.errors import ConfigurationError
+from redfirst.evaluators.python_check import installed
 from redfirst.instrumentation.counts import SpanCounts
 from redfirst.replay.project import load_project
 
@@ -97,6 +98,7 @@ def examine(
         *findings.limits(environment),
         *findings.duplicates(packages),
         *probes.own_faults(),
+        *findings.checks({name: point.value for name, point in installed().items()}),
         *probes.service(home, environment, timeout=timeout),
     ]
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from redfirst.collector_processor.prices_file import prices_of
 from redfirst.collector_processor.recorded.files import Stream, read_files
 from redfirst.collector_processor.rules_file import checks_of
-from redfirst.collector_processor.terminal import WIDTH, counted, fit
+from redfirst.collector_processor.showing.explained import explained
+from redfirst.collector_processor.showing.view import View
+from redfirst.collector_processor.terminal import WIDTH, Screen, counted, fit
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.prices import cost_of, cost_record
 from redfirst.evaluators.reading import read
@@ -31,11 +33,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="+", metavar="PATH", help="OTLP files, or directories of them; .gz is unpacked"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per run, one per line")
-    parser.add_argument("--rules", metavar="FILE", help="a rules file (default: rules: of redfirst.yaml)")
+    parser.add_argument(
+        "--rules",
+        metavar="FILE",
+        help="a rules file (default: rules: of redfirst.yaml); its rules may name functions and the checks that "
+        "packages installed, which doctor lists",
+    )
     parser.add_argument(
         "--prices",
         metavar="FILE",
         help="a table of model prices (default: prices: of redfirst.yaml, or ours)",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="under each run, for each check, why it failed or did not"
     )
     parser.add_argument("--fail-on-flag", action="store_true", help="exit 1 when a run is flagged")
 
@@ -58,8 +68,18 @@ def execute(options: argparse.Namespace) -> int:
             print(json.dumps(run_record(run, verdicts, metrics), ensure_ascii=True, allow_nan=False))
         else:
             print(_line(run, verdicts))
+            if options.explain:
+                _explain(View(run=run, checks=checks, verdicts=verdicts))
     _report(stream, len(found.runs), flags, found.not_a_run)
     return 1 if flags and options.fail_on_flag else 0
+
+
+def _explain(view: View) -> None:
+    screen = Screen()
+    print(file=screen.out)
+    for line in explained(view):
+        print("".join(screen.paint(text, *style.split()) for text, style in line).rstrip(), file=screen.out)
+    print(file=screen.out)
 
 
 def _line(run: Trajectory, verdicts: Iterable[Verdict]) -> str:

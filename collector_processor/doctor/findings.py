@@ -12,7 +12,10 @@ from pathlib import Path
 from redfirst.instrumentation.capture import Content
 
 ALL = ("all",)
-_CONTENT = ("repeats", "policy rules", "recall", "state", "freeze")
+_CONTENT = (
+    *("repeats", "arguments", "unverified_claim", "ungrounded_argument"),
+    *("policy rules", "recall", "outcome", "state", "freeze"),
+)
 _MESSAGES = ("recall", "termination", "freeze")
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no"})
@@ -104,6 +107,19 @@ def _size(path: Path) -> str:
     if path.is_dir():
         return "a folder"
     return f"{path.stat().st_size} bytes" if path.is_file() else "not there yet"
+
+
+def checks(installed: Mapping[str, str]) -> list[Finding]:
+    """The checks that packages offer; ``installed`` has where each is by its name."""
+    told = ", ".join(f"{name} ({where})" for name, where in installed.items()) or "none"
+    return [
+        Finding(
+            subject="checks",
+            level=Level.OK,
+            found=f"installed: {told}",
+            means="Each judges runs only where a rule names it: {id: …, kind: python, function: NAME}.",
+        )
+    ]
 
 
 def sampling(environment: Mapping[str, str], sampler: str | None = None) -> list[Finding]:

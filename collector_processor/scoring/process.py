@@ -194,7 +194,7 @@ class ScorerProcess:
             text, name = self._rules or (None, None)
             self._outdated = False
         try:
-            self._send({"rules": text, "rules_name": name})
+            self._send({"rules": text, "rules_name": name, "path": sys.path})
             self._receive(60.0)
         except ScorerDied as death:
             raise ScorerDied("did not start", str(death)) from death

@@ -99,6 +99,7 @@ def main() -> None:
     setup = read_message(jobs)
     if setup is None:
         return
+    sys.path[:] = dict.fromkeys((*setup["path"], *sys.path))  # where the service finds what the rules name
     checks = default_checks()
     if setup["rules"] is not None:
         checks = (*checks, *load_rules(setup["rules"], setup["rules_name"]))

@@ -19,13 +19,14 @@ from redfirst.collector_processor.showing.columns import (
     row,
 )
 from redfirst.collector_processor.showing.explained import explained
+from redfirst.collector_processor.showing.gaps import grouped
 from redfirst.collector_processor.showing.scenario import scenario_lines, tool_lines
 from redfirst.collector_processor.showing.timeline import timeline
 from redfirst.collector_processor.showing.view import View
 from redfirst.collector_processor.showing.witnesses import Witnesses
 from redfirst.collector_processor.terminal import counted
 from redfirst.evaluators.record import errors_of, repeats_of
-from redfirst.evaluators.trajectory import Completeness, Gap, Stop, Trajectory
+from redfirst.evaluators.trajectory import Completeness, Stop, Trajectory
 from redfirst.evaluators.verdict import Outcome, Verdict, flagged
 
 _ID = 12
@@ -43,7 +44,7 @@ def page(view: View, *, explain: bool = False) -> list[Line]:
         timeline(run, witnesses) or _nothing(run),
         _answer(run, witnesses),
         explained(view) if explain else _verdicts(view),
-        _coverage(run, view.verdicts if explain else ()),
+        _coverage(run, view.verdicts),
         tool_lines(view.folder.scenario) if view.folder else [],
         _next(view),
     ]
@@ -169,8 +170,8 @@ def _verdicts(view: View) -> list[Line]:
     quiet = names[Outcome.NOT_APPLICABLE]
     beside = f"; {len(quiet)} not applicable" if quiet else ""
     if names[Outcome.PASSED] or quiet:
-        shown = listed(names[Outcome.PASSED], ROOM - len(beside)) or "none"
-        lines += row("passed", shown + beside, style="dim")
+        told = listed(names[Outcome.PASSED], ROOM - len(beside)) or "none"
+        lines += row("passed", told + beside, style="dim")
     return lines
 
 
@@ -181,29 +182,13 @@ def _coverage(run: Trajectory, verdicts: Iterable[Verdict]) -> list[Line]:
         lines += row("missing", told, style="yellow", label_style="yellow")
     for label, gaps in (("missing", run.coverage.missing), ("rebuilt", run.coverage.reconstructed)):
         style = "yellow" if label == "missing" else "dim"
-        for fact, because in _grouped(gaps):
+        for fact, because in grouped(gaps):
             lines += row(label, f"{fact}: {because}", style=style, label_style=style)
-    blind = [v.check for v in verdicts if v.outcome is Outcome.INCONCLUSIVE]
-    if any(gap.fact == "tool_calls" for gap in run.coverage.missing):
-        blind += [v.check for v in verdicts if v.outcome is Outcome.NOT_APPLICABLE]
-    if lines and blind:
-        lines += paragraph("so", f"these could not fail here, whatever the agent did: {', '.join(blind)}")
+    if blind := [verdict.check for verdict in verdicts if verdict.blind]:
+        lines += paragraph(
+            "blind", f"{', '.join(blind)}: could not fail here, whatever the agent did", most=3
+        )
     return lines
-
-
-def _grouped(gaps: Iterable[Gap]) -> list[tuple[str, str]]:
-    """Gaps of one kind on one line: ``result of call #1, 2``."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for gap in gaps:
-        head, _, rest = gap.fact.partition("[")
-        number, _, part = rest.partition("].")
-        groups.setdefault((head if part else gap.fact, part, gap.because), []).append(number)
-    out = []
-    for (head, part, because), numbers in groups.items():
-        what = {"tool_calls": "call #", "model_calls": "turn "}.get(head, f"{head} ")
-        known = [str(int(n) + 1) for n in numbers if n.isascii() and n.isdigit()]
-        out.append((f"{part} of {what}{listed(known, 30)}" if part and known else head, because))
-    return out
 
 
 def _next(view: View) -> list[Line]:

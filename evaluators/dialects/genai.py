@@ -26,6 +26,7 @@ from redfirst.evaluators.dialects.values import (
     listed,
     mapping,
     outcome_of,
+    repeated,
     text,
     unpacked,
 )
@@ -261,8 +262,8 @@ def _finish_in(messages: object) -> str | None:
 
 def definitions(value: object) -> tuple[Mapping[str, object], ...] | None:
     """The tool definitions a model was given, as found."""
-    found = listed(value)
-    if not found:
+    found = repeated(value)
+    if not found or not isinstance(found, list):
         return None
-    out = [inner for item in found if (inner := mapping(item)) is not None]
-    return tuple(out) or None
+    out = [item if isinstance(item, dict) else mapping(item) for item in found]
+    return tuple(item for item in out if item is not None) or None

@@ -10,7 +10,15 @@ from itertools import zip_longest
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, first, flattened, tokens_of
 from redfirst.evaluators.dialects.messages import message_of, messages_of, one_output
-from redfirst.evaluators.dialects.values import first_text, items_of, listed, mapping, text, unpacked
+from redfirst.evaluators.dialects.values import (
+    first_text,
+    items_of,
+    listed,
+    mapping,
+    repeated,
+    text,
+    unpacked,
+)
 from redfirst.evaluators.later import Later
 from redfirst.evaluators.trajectory import Message, RequestedCall
 
@@ -59,7 +67,7 @@ def _tools(attributes: Attributes) -> tuple[Mapping[str, object], ...] | None:
     found = [
         schema
         for record in flattened(attributes, semconv.OI_TOOLS)
-        if (schema := mapping(record.get("tool.json_schema")))
+        if isinstance(schema := repeated(record.get("tool.json_schema")), dict) and schema
     ]
     return tuple(found) or None
 

@@ -9,13 +9,14 @@ from dataclasses import replace
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, tokens_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
-from redfirst.evaluators.dialects.genai import TOKEN_NAMES, kind_of, read_genai
+from redfirst.evaluators.dialects.genai import TOKEN_NAMES, definitions, kind_of, read_genai
 from redfirst.evaluators.dialects.genai_content import from_entries
 from redfirst.evaluators.dialects.messages import last_text, messages_of
-from redfirst.evaluators.dialects.values import first_text, listed, text
+from redfirst.evaluators.dialects.values import first_text, listed, repeated, text
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import Message, Tokens
 
+_PARAMETERS = "model_request_parameters"
 _AGENT_SPAN = re.compile(r"(.+ )?agent run|.+ run")
 _TOOL_SPAN = re.compile(r"running tool(: .+)?")
 _AGGREGATED = {
@@ -36,6 +37,8 @@ class PydanticAI:
         attributes = span.attributes
         kind = _kind(span)
         facts = read_genai(span, logs, dialect=self.name, kind=kind)
+        if kind is Kind.MODEL and _PARAMETERS in attributes and semconv.TOOL_DEFINITIONS not in attributes:
+            return replace(facts, tools=_tools(attributes))
         if kind is not Kind.AGENT:
             return facts
         told = _history(attributes)
@@ -47,6 +50,12 @@ class PydanticAI:
             answer=facts.answer or text(attributes.get("final_result")),
             tokens=tokens if tokens != Tokens() else facts.tokens,
         )
+
+
+def _tools(attributes: Attributes) -> tuple[Mapping[str, object], ...] | None:
+    """Before the conventions had a name for them."""
+    parameters = repeated(attributes[_PARAMETERS])
+    return definitions(parameters.get("function_tools")) if isinstance(parameters, dict) else None
 
 
 def _kind(span: Span) -> Kind:

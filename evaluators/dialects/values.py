@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import orjson
 from redfirst.evaluators.trajectory import MISSING
 
 _LITERAL_LIMIT = 20_000
+_LONGEST_REPEATED = 50_000
 _ENVELOPE_NOISE = frozenset({"sanitize_inputs_outputs"})
 """Switches of a wrapper that some instrumentors record among the arguments of the tool it wraps."""
 _ERROR_TEXT = re.compile(r"Error\b|Exception\b|[A-Z]\w*(?:Error|Exception)\b[:(]")
@@ -53,6 +55,17 @@ def unpacked(value: object) -> object:
         return json.loads(value)
     except (ValueError, RecursionError):
         return value
+
+
+def repeated(value: object) -> object:
+    """Like ``unpacked``, for what stands on many spans alike, as definitions of tools do: an equal text of moderate
+    length gives the same object again, so that what is made of it can be kept. Nobody may change it."""
+    return _again(value) if isinstance(value, str) and len(value) <= _LONGEST_REPEATED else unpacked(value)
+
+
+@functools.lru_cache(maxsize=64)
+def _again(value: str) -> object:
+    return unpacked(value)
 
 
 def container(value: object) -> object:

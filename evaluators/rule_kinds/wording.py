@@ -16,7 +16,7 @@ EXPECTED: Mapping[str, str] = {
     "scopes": "a list of mappings, as in scopes: [{allowed: [{path: log.**}]}]",
     "id": "up to 100 letters, digits, _ . and -, a letter or digit first, as in id: verify-before-cancel",
     "kind": "require_before, require_after, forbid, mutually_exclusive, max_calls, max_consecutive, sequence,"
-    " invariant, no_flow, args_schema, budget, approval, state_diff or termination, as in kind: require_before",
+    " invariant, no_flow, args_schema, budget, approval, state_diff, termination or python, as in kind: require_before",
     "severity": "info, note, flag or page, as in severity: page",
     "missing": "failed or ignore, as in missing: ignore (leave it out for inconclusive)",
     "order": "decided or executed, as in order: executed",
@@ -54,7 +54,7 @@ EXPECTED: Mapping[str, str] = {
     "approver": "a path, as in approver: args.approver",
     "together": "a list of at least two patterns, as in together: [accounts.A.balance, accounts.B.balance]",
     "ends": "one or several ends, as in ends: [completed, handoff, refused]",
-    "answer": "a condition, as in answer: {exists: true} (of a test, a text)",
+    "answer": "a condition, as in answer: {exists: true}; of a test a text, of an outcome answer: {contains: [A-7, 120.00]}",
     "pending": "true or false, as in pending: false",
     "tool": "the name of a tool or a list of names, as in tool: [refund, cancel_order]",
     "where": "conditions by path, as in where: {args.amount: {gt: 100}}",
@@ -111,6 +111,12 @@ EXPECTED: Mapping[str, str] = {
     "signature": "a text, as in signature: cancel my order",
     "runs": "a whole number, 1 or more, as in runs: 40",
     "tools": "lists of counts by tool, as in tools: {get_order: [40, 3]}",
+    "outcome": "what a run of the task must come to, as in outcome: {answer: {contains: A-7}}",
+    "contains": "a text, a number, or a list of them, as in contains: [A-7, 120.00]",
+    "matches": "a regular expression, as in matches: (?i)cancelled",
+    "function": "module:function, or the name of an installed check, as in function: my_checks:no_weekend_refund",
+    "params": "arguments of the function by name, as in params: {limit: 3}",
+    "class": "goal, protection, budget, judge or trajectory, as in class: protection",
     "mentioned": "true or false, as in mentioned: true",
 }
 _LONGEST = 80

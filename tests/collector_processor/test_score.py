@@ -11,10 +11,12 @@ import pytest
 
 from redfirst.collector_processor.cli import main
 from redfirst.collector_processor.recorded.files import read_files
+from redfirst.evaluators.check import default_checks
 from redfirst.evaluators.errors import UnreadableInput
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "otlp"
 HAPPY = FIXTURES / "pydantic-ai__native-v1__happy.otlp.pb"
+NO_CONTENT = FIXTURES / "pydantic-ai__native-v5__happy_nocontent.otlp.pb"
 LOOP = sorted(str(path) for path in FIXTURES.glob("openai-agents__openinference-openai-agents__loop_cap*.pb"))
 SPLIT = sorted(FIXTURES.glob("openai-raw__otel-openai-v2-legacy__tool_error*.pb"))
 
@@ -48,6 +50,29 @@ def test_a_table_is_eighty_columns_wide(capsys: pytest.CaptureFixture[str]):
     assert all(len(line) <= 80 for line in lines)
     assert "step_cap" in lines[1]
     assert lines[1].endswith(" repeats, termination")
+
+
+def test_explain_says_of_each_check_under_its_run(capsys: pytest.CaptureFixture[str]):
+    """Every check of every run, with its reason, in eighty columns."""
+    assert main(["score", str(HAPPY), "--explain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    checks = [line.split()[1] for line in lines if line.startswith("check ")]
+
+    assert all(len(line) <= 80 for line in lines)
+    assert sorted(checks) == sorted(check.id for check in default_checks())
+    assert sum(line.startswith("because ") for line in lines) == len(checks)
+
+
+def test_coverage_names_the_checks_that_could_not_fire(capsys: pytest.CaptureFixture[str]):
+    """Without content nobody knows arguments, results or the answer; with it every check can fire."""
+    assert main(["score", str(HAPPY), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["coverage"]["blind"] == []
+    assert main(["score", str(NO_CONTENT), "--json"]) == 0
+    run = json.loads(capsys.readouterr().out)
+    blind = {one["check"]: one["because"] for one in run["coverage"]["blind"]}
+
+    assert set(blind) == {"arguments", "unverified_claim", "ungrounded_argument"}
+    assert all(blind.values())
 
 
 def test_a_flag_fails_only_when_asked():

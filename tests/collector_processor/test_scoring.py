@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from redfirst.collector_processor.journal.format import Position, Record
 from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.metrics import Metrics
@@ -107,6 +109,25 @@ def test_a_scorer_that_cannot_be_started_is_tried_again(tmp_path):
     assert metrics.value("redfirst_scorer_restarts_total", reason="did not start") >= 1
     scoring.close()
     assert not scoring.alive
+
+
+def test_the_scorer_finds_the_functions_that_rules_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What the service can import, its scorer can; otherwise it would not start and no job be answered."""
+    (tmp_path / "checks_of_this_project.py").write_text("def judge(run):\n    raise NotImplementedError\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rule = '{id: mine, kind: python, function: "checks_of_this_project:judge"}'
+    answers, metrics = Answers(1), Metrics()
+    scoring = ScorerProcess(
+        tmp_path,
+        rules=(f"schema: redfirst.rules/1\nrules:\n  - {rule}\n", "rules.yaml"),
+        on_answer=answers,
+        metrics=metrics,
+    )
+    scoring.submit([Job(run_id="aa" * 16, positions=())])
+    assert answers.all.wait(60)
+    scoring.close()
+
+    assert [answer["state"] for _, answer in answers.found] == ["not_a_run"]
 
 
 def kept(folder: Path, *spans: Span) -> list[Position]:

@@ -479,7 +479,19 @@ def test_explain_says_of_every_check_what_it_looked_at() -> None:
         assert line_with(lines, f"check    {check.id}")
         assert any(check.revision in line for line in lines)
     assert sum(line.startswith("because") for line in lines) == len(CHECKS)
-    assert line_with(lines, "these could not fail here").endswith("repeats, tool_errors")
+    assert "check    recovery" in " ".join(lines)
+    assert lines[lines.index(line_with(lines, "blind ")) :][:2] == [
+        "blind    repeats, tool_errors, recovery, arguments, ungrounded_argument: could",
+        "         not fail here, whatever the agent did",
+    ]
+    lacking = [
+        place for place, line in enumerate(lines) if line == "lacks    status of call #1: nothing says"
+    ]
+    of = [line.split()[1] for line in lines if line.startswith("check ")]
+    concerned = [
+        next(lines[n].split()[1] for n in range(at, 0, -1) if lines[n].startswith("check ")) for at in lacking
+    ]
+    assert concerned == [name for name in of if name in ("repeats", "tool_errors", "recovery", VERIFY.id)]
 
 
 def test_a_flagged_run_ends_with_the_command_that_freezes_it() -> None:

@@ -35,6 +35,10 @@ def test_a_verdict_is_signed() -> None:
         ("repeats", CheckClass.TRAJECTORY, Severity.FLAG),
         ("termination", CheckClass.GOAL, Severity.FLAG),
         ("tool_errors", CheckClass.TRAJECTORY, Severity.NOTE),
+        ("recovery", CheckClass.TRAJECTORY, Severity.NOTE),
+        ("arguments", CheckClass.TRAJECTORY, Severity.NOTE),
+        ("unverified_claim", CheckClass.TRAJECTORY, Severity.NOTE),
+        ("ungrounded_argument", CheckClass.TRAJECTORY, Severity.NOTE),
     ]
 
 

@@ -75,6 +75,7 @@ tasks:
     when: {request: {matches: please}}
     required_calls: [r, {tool: w, where: {args.x: 1}}, r]
     state: {required: [{path: a.b, equals: 1}], allowed: [{path: "a.*", mentioned: true}]}
+    outcome: {answer: {contains: A-7}, state: [{path: a.b, equals: 1}]}
   - id: narrow
     when: {request: {matches: b}}
     state: {allowed: [{path: a}], collateral: fail}
@@ -84,8 +85,11 @@ state: {allowed: [{path: b.**, to: [1, 2]}]}
 )
 CHECKS = (*default_checks(), *RULES)
 
-values = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["1", "a", '{"x": 1}', 1.5])
-calls = st.builds(
+values = (
+    st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["1", "a", '{"x": 1}', 1.5, "A-7", "B-8"])
+)
+SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
+plain_calls = st.builds(
     call,
     st.sampled_from(["r", "w", "g"]),
     args=st.none() | st.dictionaries(st.sampled_from(["x", "y"]), values, max_size=2),
@@ -96,6 +100,9 @@ calls = st.builds(
     effect=st.none() | st.sampled_from(Effect),
     idempotent=st.none() | st.booleans(),
     poll=st.booleans(),
+)
+calls = st.builds(
+    lambda made, schema: replace(made, schema=schema), plain_calls, st.sampled_from([None, SCHEMA])
 )
 states = st.lists(
     st.dictionaries(
@@ -115,6 +122,7 @@ runs = st.builds(
     st.lists(calls, max_size=7),
     st.lists(events, max_size=3),
     request=st.sampled_from([None, "please b", "no"]),
+    answer=st.sampled_from([None, "done", "A-7 costs 41.50"]),
     states=states,
     stop=st.sampled_from(["completed", "step_cap", "unknown"]),
     complete=st.booleans(),
@@ -199,7 +207,7 @@ FACTS: dict[str, dict[str, Any]] = {
 OPEN = (Outcome.FAILED, Outcome.INCONCLUSIVE)
 
 
-NOT_OF_CALLS = ("state.", "recall:", "kept", "joint", "end")
+NOT_OF_CALLS = ("state.", "recall:", "outcome:", "kept", "joint", "end")
 """Checks that do not look at calls, or say themselves that none of the task can be told."""
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from redfirst.evaluators import Span, semconv
-from redfirst.evaluators.check import check_from_spec, judge
+from redfirst.evaluators.check import check_from_spec, default_checks, judge
 from redfirst.evaluators.reading import read_runs
 from redfirst.instrumentation import agent, tool
 from redfirst.replay.freezing import FreezeRefused, RecordedRun, freeze, same_task
@@ -51,7 +51,21 @@ def test_the_failed_check_is_the_target_and_the_passed_ones_are_guards(
     scenario = freeze(recorded(shop.bad()), CHECKS).scenario
 
     assert [check.id for check in scenario.targets()] == ["verify-before-cancel"]
-    assert {check.id for check in scenario.guards()} == {"repeats", "termination", "tool_errors"}
+    assert {check.id for check in scenario.guards()} == {check.id for check in default_checks()}
+
+
+def test_code_is_no_part_of_a_scenario(shop: ModuleType, recorded: Record) -> None:
+    """A check that is a function is left out beside others, and refused where it is all that failed."""
+    code = replace(CHECKS[-1], id="mine", spec={"kind": "python", "id": "mine", "function": "a:b"})
+    incident = recorded(shop.bad())
+    both = replace(incident, verdicts=judge(incident.run, (*CHECKS, code)))
+    draft = freeze(both, (*CHECKS, code))
+
+    assert [check.id for check in draft.scenario.targets()] == ["verify-before-cancel"]
+    assert "mine" not in {check.id for check in draft.scenario.guards()}
+    assert "check mine is code, which a scenario does not carry" in draft.notes
+    with pytest.raises(FreezeRefused, match="'mine' failed, and it is code"):
+        freeze(both, (*CHECKS, code), only=["mine"])
 
 
 def test_a_run_without_a_failure_is_refused(shop: ModuleType, recorded: Record) -> None:
