@@ -61,6 +61,11 @@ VERBS: tuple[Verb, ...] = (
         "redfirst.collector_processor.commands.show",
         "one run as a timeline: what it did, and what failed",
     ),
+    Verb(
+        "rules",
+        "redfirst.collector_processor.commands.rules",
+        "lint, explain and test a rules file",
+    ),
     Verb("traces", "redfirst.collector_processor.commands.traces", "list the runs in the store"),
     Verb(
         "alerts",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
 from redfirst.evaluators.calls import calls_of
 from redfirst.evaluators.continuation import completed
+from redfirst.evaluators.dialects.costs import cost_of
 from redfirst.evaluators.dialects.facts import Kind
 from redfirst.evaluators.dialects.messages import last_text
 from redfirst.evaluators.ending import Course, answer_of, root_agent, termination_of
@@ -106,6 +108,7 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
         model_calls=models,
         handoffs=handoffs,
         tokens=tokens,
+        cost_usd=_cost(model_spans),
         states=tuple(
             sorted((s for n in all_nodes for s in n.facts.states), key=lambda s: (s.time_ns, s.span_id))
         ),
@@ -121,6 +124,13 @@ def assemble(nodes: Iterable[Node], *, run_id: str, trace_ids: tuple[str, ...]) 
         span_ids=frozenset(n.span.span_id for n in all_nodes),
         coarse_order=any(call.source is Source.MESSAGE and call.ran for call in calls.calls),
     )
+
+
+def _cost(model_spans: Sequence[Node]) -> float | None:
+    """What all model calls cost; unknown when one of them does not say."""
+    costs = [cost_of(node.span.attributes) for node in model_spans]
+    known = [cost for cost in costs if cost is not None]
+    return math.fsum(known) if known and len(known) == len(costs) else None
 
 
 def _answers(asked: Sequence[Asked], models: Sequence[ModelCall]) -> list[Asked]:

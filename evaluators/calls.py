@@ -10,7 +10,7 @@ from functools import partial
 from redfirst.evaluators.dialects.facts import Kind
 from redfirst.evaluators.dialects.values import error_in_result, outcome_of
 from redfirst.evaluators.ending import is_infrastructure
-from redfirst.evaluators.handoffs import agent_name
+from redfirst.evaluators.handoffs import agent_name, agent_spans
 from redfirst.evaluators.joining import Asked, Joined
 from redfirst.evaluators.structure import Node, Tree
 from redfirst.evaluators.trajectory import (
@@ -174,6 +174,7 @@ def _call(
         start_ns=node.span.start_ns,
         end_ns=node.span.end_ns,
         agent=agent_name(tree, node),
+        agent_spans=agent_spans(tree, node),
         turn=turn,
         span_id=node.span.span_id,
         source=Source.SPAN,
@@ -194,6 +195,8 @@ def _ended(
     facts = node.facts
     if facts.interrupted:
         return CallStatus.NOT_EXECUTED, None, MISSING, ""
+    if facts.refused is not None:
+        return CallStatus.DENIED, facts.refused, MISSING, ""
     if facts.failed:
         infra = is_infrastructure(facts.error_type, facts.error)
         return CallStatus.INFRA_ERROR if infra else CallStatus.TOOL_ERROR, facts.error, facts.result, ""
@@ -235,6 +238,7 @@ def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool, whol
         error=error,
         status=status,
         agent=agent_name(tree, item.model),
+        agent_spans=agent_spans(tree, item.model),
         turn=item.turn,
         span_id=item.model.span.span_id,
         source=Source.MESSAGE,

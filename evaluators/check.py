@@ -58,7 +58,9 @@ def check_from_spec(spec: Spec) -> Check:
         ConfigurationError: the declaration is wrong.
     """
     kind = spec.get("kind")
-    if isinstance(kind, str) and kind in _BUILT_IN:
+    if (
+        isinstance(kind, str) and kind in _BUILT_IN and "ends" not in spec
+    ):  # a rule on ends is of a rules file
         return _built_in(kind, spec)
     if names_code(spec):
         raise ConfigurationError(

@@ -11,54 +11,40 @@ from pydantic import TypeAdapter, ValidationError
 
 from redfirst.evaluators import outcome, python_check, recall, state
 from redfirst.evaluators.check import Check, Evaluate, revision_of, severity_named
-from redfirst.evaluators.conditions import Condition, parse_condition, parse_where
+from redfirst.evaluators.declared_parts import allowed_of, calls_of, required_of, when_of
+from redfirst.evaluators.declared_rules import built_rule
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.file_shapes import Declaration, RecallShape
 from redfirst.evaluators.outcome_shapes import OutcomeCheckShape
-from redfirst.evaluators.paths import call_path
 from redfirst.evaluators.patterns import compile_pattern
 from redfirst.evaluators.reference import checks, facts, learned
 from redfirst.evaluators.reference.learned_shapes import LearnedCheckShape
-from redfirst.evaluators.reference.shapes import (
-    MatchShape,
-    RatioShape,
-    RecallFactsShape,
-    ReferenceShape,
-)
-from redfirst.evaluators.rule_kinds import forbid, max_calls, require_before
-from redfirst.evaluators.rule_kinds.calls import EVERY_STATUS, RAN, SUCCEEDED, CallPattern
-from redfirst.evaluators.rule_kinds.keys import Same
+from redfirst.evaluators.reference.shapes import MatchShape, RatioShape, RecallFactsShape, ReferenceShape
+from redfirst.evaluators.rule_kind_shapes import RULE_SHAPES, PythonShape
+from redfirst.evaluators.rule_kinds.calls import SUCCEEDED
 from redfirst.evaluators.rule_kinds.task import When
 from redfirst.evaluators.rule_kinds.wording import EXPECTED, expected
-from redfirst.evaluators.rule_shapes import (
-    AllowedShape,
-    CallShape,
-    ForbidShape,
-    MaxCallsShape,
-    PythonShape,
-    RequireBeforeShape,
-    RequiredShape,
-    RuleShape,
-    ScopeShape,
-    StateCollateralShape,
-    StateRequiredShape,
-    WhenShape,
-)
-from redfirst.evaluators.state_diff import ANY_REST, Allowed, parse_pattern
+from redfirst.evaluators.rule_shapes import ScopeShape, StateCollateralShape, StateRequiredShape
+from redfirst.evaluators.shapes import WhenShape
+from redfirst.evaluators.state_diff import ANY_REST, Allowed
 from redfirst.evaluators.strict_yaml import nearest
-from redfirst.evaluators.trajectory import CallStatus
 from redfirst.evaluators.verdict import CheckClass, Severity
 
-_OURS = (*("empty_when", "empty_answer", "empty_outcome", "one_of", "no_new_value", "no_star", "reference"),)
+_OURS = frozenset(
+    {
+        *("empty_when", "one_of", "no_new_value", "no_star", "no_such_happening", "no_source"),
+        *("budget_form", "approval_once", "empty_state", "one_step", "reference"),
+        *("empty_answer", "empty_outcome"),
+    }
+)
 """Faults that a shape tells in its own words."""
 _NOT_MEANT: Mapping[str, Any] = {"id": True, "severity": True, "scopes": {"__all__": {"severity"}}}
 """What a check is called and how much it matters is no part of its meaning."""
+
 _EITHER = ("required_calls", "reference")
 
 DeclaredShape = (
-    RequireBeforeShape
-    | ForbidShape
-    | MaxCallsShape
+    RULE_SHAPES
     | PythonShape
     | OutcomeCheckShape
     | RecallShape
@@ -77,14 +63,7 @@ def declared_check(spec: Mapping[str, object]) -> Check:
     Raises:
         ConfigurationError: the declaration is wrong.
     """
-    try:
-        shape = _declarations().validate_python(dict(spec))
-    except ValidationError as error:
-        where, what = first_problem(error)
-        place = ".".join(str(part) for part in where)
-        raise ConfigurationError(
-            f"check {spec.get('id', '')!r}: {place + ': ' if place else ''}{what}"
-        ) from error
+    shape = declared_shape(spec)
     evaluate, check_class, version = _built(shape)
     severity = severity_named(shape.severity)
     severity_in = None
@@ -110,6 +89,22 @@ def _meant(shape: DeclaredShape, evaluate: Evaluate) -> dict[str, object]:
     if isinstance(code, python_check.PythonCheck):
         parameters["source"] = code.source
     return {key: value for key, value in parameters.items() if value is not None or key not in _EITHER}
+
+
+def declared_shape(spec: Mapping[str, object]) -> DeclaredShape:
+    """The shape of a declaration.
+
+    Raises:
+        ConfigurationError: the declaration is wrong.
+    """
+    try:
+        return _declarations().validate_python(dict(spec))
+    except ValidationError as error:
+        where, what = first_problem(error)
+        place = ".".join(str(part) for part in where)
+        raise ConfigurationError(
+            f"check {spec.get('id', '')!r}: {place + ': ' if place else ''}{what}"
+        ) from error
 
 
 def first_problem(error: ValidationError) -> tuple[tuple[int | str, ...], str]:
@@ -149,36 +144,6 @@ def _declarations() -> TypeAdapter[DeclaredShape]:
 
 def _built(shape: DeclaredShape) -> tuple[Evaluate, CheckClass, int]:
     match shape:
-        case RequireBeforeShape():
-            needed = require_before.RequireBefore(
-                call=_limited(shape.call, shape),
-                needs=_calls(shape.needs, SUCCEEDED),
-                same=_same(shape),
-                once=shape.once,
-                order=shape.order,
-                missing=shape.missing,
-            )
-            return needed, CheckClass.TRAJECTORY, require_before.VERSION
-        case ForbidShape():
-            forbidden = forbid.Forbid(
-                call=_limited(shape.call, shape),
-                after=None if shape.after is None else _calls(shape.after, SUCCEEDED),
-                same=_same(shape),
-                narrow=bool(shape.call.where or shape.call.status or shape.after),
-                order=shape.order,
-                missing=shape.missing,
-            )
-            return forbidden, CheckClass.TRAJECTORY, forbid.VERSION
-        case MaxCallsShape():
-            limited = max_calls.MaxCalls(
-                call=_limited(shape.call, shape),
-                limit=shape.limit,
-                same=_same(shape),
-                attempts=shape.attempts,
-                order=shape.order,
-                missing=shape.missing,
-            )
-            return limited, CheckClass.TRAJECTORY, max_calls.VERSION
         case PythonShape():
             made = _function(shape.id, shape.function, shape.params)
             return made, CheckClass(shape.check_class), python_check.VERSION
@@ -187,29 +152,33 @@ def _built(shape: DeclaredShape) -> tuple[Evaluate, CheckClass, int]:
         case RecallShape():
             if shape.reference is not None:
                 return _beside(shape.kind, shape.reference, shape.when)
-            required = tuple(_calls(one, SUCCEEDED) for one in shape.required_calls or ())
-            return recall.Recall(required=required, when=_when(shape.when)), CheckClass.GOAL, recall.VERSION
+            required = tuple(calls_of(one, SUCCEEDED) for one in shape.required_calls or ())
+            return recall.Recall(required=required, when=when_of(shape.when)), CheckClass.GOAL, recall.VERSION
         case MatchShape() | RatioShape():
             return _beside(shape.kind, shape.reference, shape.when)
-        case StateRequiredShape():
-            reached = state.StateRequired(
-                required=tuple(_required(one) for one in shape.required), when=_when(shape.when)
-            )
-            return reached, CheckClass.GOAL, state.VERSION
         case RecallFactsShape():
-            asked = facts.Facts(tuple(one.built() for one in shape.facts), _when(shape.when))
+            asked = facts.Facts(tuple(one.built() for one in shape.facts), when_of(shape.when))
             return asked, CheckClass.GOAL, facts.VERSION
         case LearnedCheckShape():
             habit = learned.LearnedRecall if shape.kind == "learned.recall" else learned.LearnedToolSelection
             return habit(shape.learned.built()), CheckClass.TRAJECTORY, learned.VERSION
-    spared = state.StateCollateral(
-        scopes=tuple(_scope(one, severity_named(one.severity or shape.severity)) for one in shape.scopes)
-    )
-    return spared, CheckClass.PROTECTION, state.VERSION
+        case StateRequiredShape():
+            reached = state.StateRequired(
+                required=tuple(required_of(one) for one in shape.required), when=when_of(shape.when)
+            )
+            return reached, CheckClass.GOAL, state.VERSION
+        case StateCollateralShape():
+            spared = state.StateCollateral(
+                scopes=tuple(
+                    _scope(one, severity_named(one.severity or shape.severity)) for one in shape.scopes
+                )
+            )
+            return spared, CheckClass.PROTECTION, state.VERSION
+    return built_rule(shape)
 
 
 def _beside(kind: str, reference: ReferenceShape, when: WhenShape | None) -> tuple[Evaluate, CheckClass, int]:
-    question = checks.AgainstReference(reference.built(), _when(when), checks.QUESTIONS[kind])
+    question = checks.AgainstReference(reference.built(), when_of(when), checks.QUESTIONS[kind])
     return question, CheckClass.GOAL if kind == "recall" else CheckClass.TRAJECTORY, checks.VERSION
 
 
@@ -223,7 +192,7 @@ def _function(name: str, reference: str, params: Mapping[str, object]) -> python
 def _outcome(shape: OutcomeCheckShape) -> outcome.OutcomeReached:
     answer, required = shape.answer, shape.state
     return outcome.OutcomeReached(
-        when=_when(shape.when),
+        when=when_of(shape.when),
         answer=None
         if answer is None
         else outcome.Answer(
@@ -233,48 +202,14 @@ def _outcome(shape: OutcomeCheckShape) -> outcome.OutcomeReached:
         ),
         state=None
         if required is None
-        else state.StateRequired(required=tuple(map(_required, required)), when=When()),
+        else state.StateRequired(required=tuple(map(required_of, required)), when=When()),
         function=None if shape.function is None else _function(shape.id, shape.function, shape.params),
     )
 
 
-def _limited(shape: CallShape, rule: RuleShape) -> CallPattern:
-    return _calls(shape, EVERY_STATUS if rule.attempts else RAN)
-
-
-def _calls(shape: CallShape, statuses: frozenset[CallStatus]) -> CallPattern:
-    return CallPattern(
-        tools=tuple(shape.tool),
-        statuses=statuses if shape.status is None else frozenset(CallStatus(name) for name in shape.status),
-        where=parse_where(shape.where, call_path),
-    )
-
-
-def _same(shape: RuleShape) -> Same:
-    return Same(tuple((pair[0], pair[1]) for pair in shape.same), shape.order)
-
-
-def _when(shape: WhenShape | None) -> When:
-    if shape is None:
-        return When()
-    return When(
-        request=_condition(shape, "request"),
-        agent=_condition(shape, "agent"),
-    )
-
-
-def _condition(shape: WhenShape, name: str) -> Condition | None:
-    return parse_condition(getattr(shape, name)) if name in shape.model_fields_set else None
-
-
-def _required(shape: RequiredShape) -> state.Required:
-    must = parse_condition({"eq": shape.equals} if "equals" in shape.model_fields_set else shape.must)
-    return state.Required(path=state.required_path(shape.path), must=must)
-
-
 def _scope(shape: ScopeShape, severity: Severity) -> state.Scope:
     """What a scope says. ``ignore`` in a task allows every change; in the file it says nothing at all."""
-    when = None if shape.when is None else _when(shape.when)
+    when = None if shape.when is None else when_of(shape.when)
     if shape.collateral == "ignore":
         everything = (Allowed(segments=(ANY_REST,)),)
         return state.Scope(
@@ -283,20 +218,11 @@ def _scope(shape: ScopeShape, severity: Severity) -> state.Scope:
     listed = shape.allowed is not None
     return state.Scope(
         allowed=(
-            *(_allowed(one) for one in shape.allowed or ()),
-            *(state.allowed_by(_required(one)) for one in shape.required),
+            *(allowed_of(one) for one in shape.allowed or ()),
+            *(state.allowed_by(required_of(one)) for one in shape.required),
         ),
         when=when,
         severity=severity,
         judges=when is None or listed or shape.collateral is not None,
         alone=when is not None and listed and shape.collateral is not None,
-    )
-
-
-def _allowed(shape: AllowedShape) -> Allowed:
-    values = shape.to if isinstance(shape.to, list) else [shape.to]
-    return Allowed(
-        segments=parse_pattern(shape.path),
-        mentioned=shape.mentioned,
-        to=None if shape.to is None else tuple(values),
     )

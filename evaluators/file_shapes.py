@@ -16,22 +16,15 @@ from redfirst.evaluators.reference.shapes import (
     ReferenceShape,
     fault,
 )
+from redfirst.evaluators.rule_kind_shapes import RULE_SHAPES, PythonShape, Rule
 from redfirst.evaluators.rule_shapes import (
-    Calls,
-    ForbidShape,
-    Id,
-    MaxCallsShape,
-    PythonShape,
-    RequireBeforeShape,
-    Rule,
-    SeverityName,
-    Shape,
     StateCollateralShape,
     StateRequiredShape,
     StateShape,
     TopStateShape,
-    WhenShape,
 )
+from redfirst.evaluators.rule_test_shapes import RuleTestShape
+from redfirst.evaluators.shapes import Calls, Id, SeverityName, Shape, WhenShape
 
 
 class TaskShape(Shape):
@@ -74,9 +67,7 @@ class RecallShape(Shape):
 
 
 Declaration = Annotated[
-    RequireBeforeShape
-    | ForbidShape
-    | MaxCallsShape
+    RULE_SHAPES
     | PythonShape
     | RecallShape
     | OutcomeCheckShape
@@ -98,3 +89,4 @@ class RulesFile(Shape):
     tasks: list[TaskShape] = Field(default_factory=list)
     state: TopStateShape | None = None
     learned: LearnedShape | None = None
+    tests: list[RuleTestShape] = Field(default_factory=list)

@@ -130,3 +130,9 @@ def agent_name(tree: Tree, node: Node) -> str | None:
         if above.facts.kind is Kind.AGENT and above.facts.name:
             return above.facts.name
     return node.facts.agent
+
+
+def agent_spans(tree: Tree, node: Node) -> tuple[str, ...]:
+    """The spans of the agents around it, outermost first."""
+    above = [one.span.span_id for one in tree.ancestors(node) if one.facts.kind is Kind.AGENT]
+    return tuple(reversed(above))

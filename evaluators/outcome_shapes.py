@@ -8,7 +8,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from redfirst.evaluators.patterns import compile_pattern
-from redfirst.evaluators.rule_shapes import FunctionName, Id, RequiredShape, SeverityName, Shape, WhenShape
+from redfirst.evaluators.rule_kind_shapes import FunctionName
+from redfirst.evaluators.shapes import Id, RequiredShape, SeverityName, Shape, WhenShape
 
 
 def _checked_pattern_text(data: object) -> object:

@@ -25,6 +25,10 @@ ABSENT = Absent.ABSENT
 _FIELDS = ("name", "status", "error", "agent", "effect")
 _MAPPINGS = ("args", "result")
 RESULT_OF = "result_of"
+RESULTS_OF = "results_of"
+STATE = "state"
+TIME = "time"
+_MOMENTS = ("clock", "date", "weekday")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -52,11 +56,24 @@ def call_path(text: str) -> tuple[str, ...]:
         raise ValueError(f"path {text!r} has an empty part")
     if parts[0] in _MAPPINGS or (parts[0] in _FIELDS and len(parts) == 1):
         return parts
-    if parts[0] == RESULT_OF:
+    if parts[0] in (RESULT_OF, RESULTS_OF):
         if len(parts) < 3:
-            raise ValueError(f"path {text!r} needs a tool and a key, as in result_of.get_order.customer_id")
+            raise ValueError(f"path {text!r} needs a tool and a key, as in {parts[0]}.get_order.customer_id")
         return parts
-    known = ", ".join([*(f"{name}.KEY" for name in _MAPPINGS), "result_of.TOOL.KEY", *_FIELDS])
+    if parts[0] == STATE and len(parts) > 1:
+        return parts
+    if parts[0] == TIME and parts[1:] in [(name,) for name in _MOMENTS]:
+        return parts
+    known = ", ".join(
+        [
+            *(f"{name}.KEY" for name in _MAPPINGS),
+            "result_of.TOOL.KEY",
+            "results_of.TOOL.KEY",
+            "state.KEY",
+            *(f"time.{name}" for name in _MOMENTS),
+            *_FIELDS,
+        ]
+    )
     raise ValueError(f"path {text!r} does not begin with one of {known}")
 
 
@@ -79,7 +96,7 @@ def look_up(value: object, parts: Sequence[str]) -> object:
 
 
 def look_into_call(call: ToolCall, parts: Sequence[str]) -> object:
-    """The value of a call at a path of ``call_path`` (not ``result_of``, which needs the run).
+    """The value of a call at a path of ``call_path`` that begins with something of the call itself.
 
     A result that is the JSON text of an object or a list is entered as that object or list.
     """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from redfirst.evaluators.kleene import Truth, any_of
-from redfirst.evaluators.rule_kinds.calls import before
 from redfirst.evaluators.rule_kinds.conclude import and_untold, at
 from redfirst.evaluators.rule_kinds.lacking import lacks_calls, lacks_names
+from redfirst.evaluators.rule_kinds.order import before
 from redfirst.evaluators.trajectory import CallStatus, ToolCall, Trajectory
 from redfirst.evaluators.verdict import Finding, Verdict, failed, inconclusive, not_applicable, passed
 

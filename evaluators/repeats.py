@@ -29,9 +29,9 @@ from itertools import accumulate
 
 from redfirst.evaluators.kleene import Truth
 from redfirst.evaluators.logical import LogicalCall, in_time, logical_calls, short_arguments
-from redfirst.evaluators.rule_kinds.calls import before as came_before
 from redfirst.evaluators.rule_kinds.conclude import and_untold
 from redfirst.evaluators.rule_kinds.lacking import lacks_calls, lacks_names, without_absence
+from redfirst.evaluators.rule_kinds.order import before as came_before
 from redfirst.evaluators.standstill import cycles, no_progress
 from redfirst.evaluators.trajectory import MISSING, CallStatus, Effect, Stop, ToolCall, Trajectory, precedes
 from redfirst.evaluators.verdict import (

@@ -9,6 +9,7 @@ tasks at once and each change need only be allowed by one; there is none where n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import cast
 
 from pydantic import ValidationError
@@ -18,6 +19,7 @@ from redfirst.evaluators.declared import declared_check, first_problem
 from redfirst.evaluators.file_shapes import RulesFile
 from redfirst.evaluators.python_check import UnusableFunction, python_check
 from redfirst.evaluators.reference.checks import QUESTIONS
+from redfirst.evaluators.rule_tests import RuleTest, tests_of
 from redfirst.evaluators.strict_yaml import Document, read
 
 RESERVED = frozenset(
@@ -38,18 +40,39 @@ def load_rules(text: str, source: str) -> tuple[Check, ...]:
     Raises:
         ConfigurationError: the file is wrong; the message has its name, a line and what to do.
     """
+    return read_rules(text, source).checks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """A rules file: its checks, the tests of them, and where each stands."""
+
+    document: Document
+    shape: RulesFile
+    checks: tuple[Check, ...]
+    tests: tuple[RuleTest, ...]
+
+
+def read_rules(text: str, source: str) -> Rules:
+    """A rules file with all that stands in it.
+
+    Raises:
+        ConfigurationError: the file is wrong; the message has its name, a line and what to do.
+    """
     document = read(text, source)
     if not isinstance(document.data, Mapping):
         raise document.fault((), "a rules file is a mapping; begin with schema: redfirst.rules/1")
     try:
-        RulesFile.model_validate(document.data)
+        shape = RulesFile.model_validate(document.data)
     except ValidationError as error:
         where, what = first_problem(error)
         raise document.fault(where, what) from error
     data = cast("dict[str, object]", document.data)
     _refuse_taken_ids(document, data)
     _refuse_unusable_functions(document, data)
-    return tuple(declared_check(spec) for spec in _specs(data))
+    checks = tuple(declared_check(spec) for spec in _specs(data))
+    tests = tests_of(document, shape.tests, [check.id for check in checks])
+    return Rules(document=document, shape=shape, checks=checks, tests=tests)
 
 
 def _items(data: Mapping[str, object], name: str) -> list[dict[str, object]]:

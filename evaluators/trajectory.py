@@ -74,6 +74,8 @@ class ToolCall:
     start_ns: int = 0
     end_ns: int = 0
     agent: str | None = None
+    agent_spans: tuple[str, ...] = ()
+    """The spans of the agents around the call, outermost first."""
     turn: int | None = None
     """Number of the model call (``ModelCall.index``) that asked for it, where that is known."""
     span_id: str = ""
@@ -258,6 +260,8 @@ class Trajectory:
     model_calls: tuple[ModelCall, ...] = ()
     handoffs: tuple[Handoff, ...] = ()
     tokens: Tokens = field(default_factory=Tokens)
+    cost_usd: float | None = None
+    """What the model calls cost, in US dollars, where the trace says so of each."""
     states: tuple[StateSnapshot, ...] = ()
     events: tuple[RunEvent, ...] = ()
     coverage: Coverage = field(default_factory=Coverage)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from redfirst.evaluators.canonical import VOLATILE_KEYS
 from redfirst.evaluators.claims import whole_id
 from redfirst.evaluators.known import stands_in, text_of
-from redfirst.evaluators.rule_kinds.calls import before
 from redfirst.evaluators.rule_kinds.conclude import and_untold
 from redfirst.evaluators.rule_kinds.lacking import lacks_calls, without_absence
+from redfirst.evaluators.rule_kinds.order import before
 from redfirst.evaluators.tool_schemas import Schemas
 from redfirst.evaluators.trajectory import MISSING, Message, ToolCall, Trajectory
 from redfirst.evaluators.verdict import (

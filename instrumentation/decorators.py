@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import os
 from collections.abc import Callable
 from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args, overload
 
@@ -16,6 +17,7 @@ from redfirst.instrumentation import door
 from redfirst.instrumentation.arguments import body, called
 from redfirst.instrumentation.guard import count, guarded
 from redfirst.instrumentation.kinds import Agent, Kind, Model, Tool
+from redfirst.instrumentation.rule_guard import Guard, guard_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,7 +64,7 @@ def _wrap(function: Callable[P, R], kind: Kind, *, is_async: bool) -> Callable[P
         async def asynchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
             opened = kind.open(args, kwargs)
             try:
-                answer = kind.offer(args, kwargs)
+                answer = kind.offer(opened, args, kwargs)
                 call: Any = function
                 result = await call(*args, **kwargs) if answer is door.Door.PASS_THROUGH else _given(answer)
             except BaseException as error:
@@ -77,7 +79,7 @@ def _wrap(function: Callable[P, R], kind: Kind, *, is_async: bool) -> Callable[P
     def synchronous(*args: P.args, **kwargs: P.kwargs) -> R:
         opened = kind.open(args, kwargs)
         try:
-            answer = kind.offer(args, kwargs)
+            answer = kind.offer(opened, args, kwargs)
             result: R = function(*args, **kwargs) if answer is door.Door.PASS_THROUGH else _given(answer)
         except BaseException as error:
             kind.fail(opened, error)
@@ -106,6 +108,7 @@ def tool(
     idempotent: bool | None = None,
     poll: bool = False,
     schema: object = None,
+    guard: Guard | str | os.PathLike[str] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -116,6 +119,7 @@ def tool(
     idempotent: bool | None = None,
     poll: bool = False,
     schema: object = None,
+    guard: Guard | str | os.PathLike[str] | None = None,
 ) -> Any:
     """Record each call of a tool, and let replay answer it.
 
@@ -125,6 +129,11 @@ def tool(
         idempotent: whether repeating a call has no further effect.
         poll: repeated equal calls are how this tool is meant to be used.
         schema: JSON Schema of the arguments, or a pydantic model class.
+        guard: rules that are asked before each call, or the path of their file: a call that would complete a
+            violation is not made, and raises ``CallRefused``.
+
+    Raises:
+        ConfigurationError: the effect is none of these, or the rules are wrong.
     """
 
     if effect is not None and effect not in get_args(Effect):
@@ -132,10 +141,14 @@ def tool(
             f"The effect of a tool is {', '.join(get_args(Effect))} or unset, not {effect!r}."
         )
 
+    rules = guard_of(guard)
+
     def decorate(target: Callable[P, R]) -> Callable[P, R]:
         return _decorate(
             target,
-            lambda inside: Tool(inside, name, effect=effect, idempotent=idempotent, poll=poll, schema=schema),
+            lambda inside: Tool(
+                inside, name, effect=effect, idempotent=idempotent, poll=poll, schema=schema, guard=rules
+            ),
         )
 
     return decorate if function is None else decorate(function)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 from redfirst.evaluators import semconv
-from redfirst.instrumentation import conversation, door
+from redfirst.instrumentation import conversation, door, memory
 from redfirst.instrumentation.arguments import Arguments, behind, called
 from redfirst.instrumentation.capture import bounded, clean, plain, to_json, to_text
 from redfirst.instrumentation.guard import guarded
 from redfirst.instrumentation.opened import Note, Opened
 from redfirst.instrumentation.provider import content, tracer
+from redfirst.instrumentation.rule_guard import Guard
 
 
 class Kind(ABC):
@@ -68,6 +70,9 @@ class Kind(ABC):
                 span = tracer().start_span(clean(self.span_name(arguments)), attributes=self.attributes)
                 opened = Opened(span, self.notes)
                 opened.enter(as_run=self.is_run)
+            if memory.Switch.on and opened is not None:
+                with guarded("remember a call"):
+                    self.remember(opened, arguments)
             with guarded("record the arguments of a call"):
                 if opened is not None and arguments is not None and opened.span.is_recording():
                     self.on_call(opened, arguments)
@@ -80,6 +85,9 @@ class Kind(ABC):
         """The call returned: record that and end the span."""
         if opened is None:
             return
+        if memory.Switch.on:
+            with guarded("remember a result"):
+                self.remember_result(opened, result)
         with guarded("leave a span"):
             opened.leave()
         try:
@@ -95,6 +103,9 @@ class Kind(ABC):
         """The call raised: record that and end the span."""
         if opened is None:
             return
+        if opened.remembered is not None:
+            with guarded("remember an exception"):
+                memory.finish(opened.remembered, error=error)
         with guarded("leave a span"):
             opened.leave()
         try:
@@ -105,7 +116,17 @@ class Kind(ABC):
             with guarded("end a span"):
                 opened.end()
 
-    def offer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> door.Answer:
+    @abstractmethod
+    def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:
+        """Note in the memory of the run that the call begins."""
+        ...
+
+    @abstractmethod
+    def remember_result(self, opened: Opened, result: object) -> None:
+        """Note in the memory of the run what the call returned."""
+        ...
+
+    def offer(self, opened: Opened | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> door.Answer:  # noqa: ARG002 - a guard's
         """Ask whoever stands in the door; in production nobody does. What it raises is for the caller."""
         if self.door_kind is None:
             return door.Door.PASS_THROUGH
@@ -136,8 +157,11 @@ class Tool(Kind):
         idempotent: bool | None,
         poll: bool,
         schema: object,
+        guard: Guard | None = None,
     ) -> None:
         super().__init__(function, name)
+        self.guard = guard
+        self.declared = {"effect": effect, "idempotent": idempotent, "poll": poll}
         self.declare(
             OI_KIND="TOOL",
             OPERATION="execute_tool",
@@ -157,6 +181,33 @@ class Tool(Kind):
 
     def span_name(self, arguments: Mapping[str, Any] | None) -> str:  # noqa: ARG002 - the interface's
         return f"execute_tool {self.name}"
+
+    def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:
+        opened.frame = memory.current()
+        alone = memory.Frame(memory.Memory(), None, ()) if self.guard is not None else None
+        frame = opened.frame or alone
+        if frame is not None:
+            given = None if arguments is None else plain(arguments)
+            opened.remembered = frame.begin(self.name, given, **self.declared)
+
+    def remember_result(self, opened: Opened, result: object) -> None:
+        if opened.remembered is not None and opened.remembered.refused is None:
+            memory.finish(opened.remembered, result=result)
+
+    def offer(self, opened: Opened | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> door.Answer:
+        """Ask the guard first: a call that it refuses is offered to nobody."""
+        if self.guard is not None:
+            pending = opened.remembered if opened is not None else None
+            refused = self.guard.refused(self.name, pending, opened.frame if opened is not None else None)
+            if refused is not None:
+                with guarded("record a refusal"):
+                    if opened is not None:
+                        opened.set(semconv.TOOL_REFUSED_BY, refused.rule)
+                        opened.set(semconv.TOOL_REFUSED_BECAUSE, refused.because)
+                if self.guard.refusal == "raise":
+                    return door.Failed(refused)
+                return door.Played({"error": str(refused)})
+        return super().offer(opened, args, kwargs)
 
     def on_call(self, opened: Opened, arguments: Mapping[str, Any]) -> None:
         if content().inputs:
@@ -181,6 +232,15 @@ class Model(Kind):
     def __init__(self, function: Callable[..., Any], name: str | None, *, provider: str | None) -> None:
         super().__init__(function, name)
         self.declare(OI_KIND="LLM", OPERATION="chat", PROVIDER=provider, OI_PROVIDER=provider)
+
+    def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:
+        asked = plain(arguments or {})
+        opened.asked = time.time_ns(), conversation.read_messages(asked.get("messages", asked.get("input")))
+
+    def remember_result(self, opened: Opened, result: object) -> None:
+        frame = memory.current()
+        if frame is not None and opened.asked is not None:
+            frame.answered(*opened.asked, conversation.read_reply(plain(result)))
 
     def span_name(self, arguments: Mapping[str, Any] | None) -> str:
         model = (arguments or {}).get("model")
@@ -251,6 +311,13 @@ class Agent(Kind):
 
     def span_name(self, arguments: Mapping[str, Any] | None) -> str:  # noqa: ARG002 - the interface's
         return f"invoke_agent {self.name}"
+
+    def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:
+        value = next(iter(arguments.values())) if arguments and len(arguments) == 1 else arguments
+        opened.tokens.append(memory.enter(self.name, None if value is None else to_text(value)[0]))
+
+    def remember_result(self, opened: Opened, result: object) -> None:
+        """Nothing: an agent's answer ends its run."""
 
     def on_call(self, opened: Opened, arguments: Mapping[str, Any]) -> None:
         if content().inputs and arguments:

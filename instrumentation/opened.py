@@ -14,6 +14,8 @@ from opentelemetry.trace import Status, StatusCode
 
 from redfirst.evaluators import semconv
 from redfirst.instrumentation.capture import bounded, shown, to_json
+from redfirst.instrumentation.conversation import Turn
+from redfirst.instrumentation.memory import CallSoFar, Frame
 from redfirst.instrumentation.run import Run, enter_run
 
 Note = Mapping[str, object]
@@ -22,12 +24,17 @@ Note = Mapping[str, object]
 class Opened:
     """A span that was begun, with all it takes to end it once."""
 
-    __slots__ = ("notes", "span", "tokens")
+    __slots__ = ("asked", "frame", "notes", "remembered", "span", "tokens")
 
     def __init__(self, span: trace.Span, notes: Iterable[Note] = ()) -> None:
         self.span = span
         self.tokens: list[Token[Any]] = []
         self.notes: list[Note] = [*notes]
+        self.remembered: CallSoFar | None = None
+        """The call in the memory of its run, where runs are remembered."""
+        self.frame: Frame | None = None
+        self.asked: tuple[int, tuple[Turn, ...] | None] | None = None
+        """When a model was asked, and with which messages, where runs are remembered."""
 
     def enter(self, *, as_run: bool) -> None:
         """Make the span the current one, and the current run."""

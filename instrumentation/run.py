@@ -10,8 +10,8 @@ from typing import Any
 from opentelemetry import trace
 
 from redfirst.evaluators import semconv
-from redfirst.instrumentation import door
-from redfirst.instrumentation.capture import bounded, clean, to_json
+from redfirst.instrumentation import door, memory
+from redfirst.instrumentation.capture import bounded, clean, plain, to_json
 from redfirst.instrumentation.guard import guarded
 
 
@@ -43,11 +43,17 @@ class Run:
         standing = door.interceptor()
         if standing is not None:
             snapshot = standing.state(snapshot)
+        if memory.Switch.on:
+            with guarded("remember a state snapshot"):
+                memory.note_state(plain(snapshot))
         with guarded("record a state snapshot"):
             self._add(semconv.STATE_EVENT, semconv.STATE_VALUE, snapshot)
 
     def event(self, name: str, /, **attributes: object) -> None:
         """Report a fact about the run, such as an approval by a person."""
+        if memory.Switch.on:
+            with guarded("remember a run event"):
+                memory.note_event(str(name), plain(attributes))
         with guarded("record a run event"):
             self._add(
                 semconv.RUN_EVENT,

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from redfirst.collector_processor.commands.init_drafts import Draft, Tool, drafts, rules_text, tools_in
 from redfirst.collector_processor.home import Home
-from redfirst.collector_processor.journal.reading import RecordLost
-from redfirst.collector_processor.recorded.files import read_files
-from redfirst.collector_processor.scoring.span_source import SpanSource, decoded
+from redfirst.collector_processor.recorded.every_run import runs_of
 from redfirst.collector_processor.settings import configured
-from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
-from redfirst.collector_processor.storing.store import Query, RunState
 from redfirst.evaluators import yaml_writer
-from redfirst.evaluators.errors import ConfigurationError, UnreadableInput
-from redfirst.evaluators.reading import read
+from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.rules import load_rules
 from redfirst.evaluators.trajectory import Trajectory
 from redfirst.replay.project import load_project, project_at
 
 CONFIGURATION = "redfirst.yaml"
 RULES = "rules.yaml"
-_MOST = 2000
-"""Runs of a store that are looked at, the newest."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +43,8 @@ def execute(options: argparse.Namespace) -> int:
     out = Path(options.out)
     targets = (out / CONFIGURATION, out / RULES)
     _may_write([path for path in targets if path.exists()], force=options.force)
-    runs = _runs(options)
+    home = Home(Path(options.home)) if options.home else Home(load_project(Path.cwd()).home)
+    runs = runs_of(home, options.traces)
     tools, found = tools_in(runs), drafts(runs)
     rules = rules_text(found, tools)
     load_rules(rules, str(targets[1]))
@@ -76,38 +70,6 @@ def _may_write(there: Sequence[Path], *, force: bool) -> None:
     raise ConfigurationError(
         f"{names}: there already, and left as it is. Pass --force to overwrite, or --out DIR."
     )
-
-
-def _runs(options: argparse.Namespace) -> list[Trajectory]:
-    if options.traces:
-        stream = read_files(options.traces)
-        return list(read(stream.spans, stream.logs).runs)
-    home = Home(Path(options.home) if options.home else load_project(Path.cwd()).home)
-    if not home.store.exists():
-        return []
-    return list(_stored(home))
-
-
-def _stored(home: Home) -> Iterator[Trajectory]:
-    """The newest runs of the store, as far as the journal still holds their spans."""
-    reader, source = SqliteReader(home.store), SpanSource(home.journal)
-    gone = 0
-    try:
-        for run in reader.runs(Query(states=(RunState.SCORED,), limit=_MOST)):
-            try:
-                found = decoded(source.slices(bytes.fromhex(run.run_id), reader.positions(run.run_id)))
-            except (RecordLost, UnreadableInput):
-                gone += 1
-                continue
-            yield from read(found.spans, found.logs).runs
-    finally:
-        reader.close()
-        source.close()
-    if gone:
-        print(
-            f"redfirst: {gone} run(s) left out: the journal no longer holds all of their spans",
-            file=sys.stderr,
-        )
 
 
 def _from(out: Path, path: str) -> str:

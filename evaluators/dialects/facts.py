@@ -50,6 +50,8 @@ class SpanFacts:
     error: str | None = None
     error_type: str | None = None
     interrupted: bool = False
+    refused: str | None = None
+    """Why a guard did not let the call run."""
     """The run was parked for a person; the framework raised to do so."""
     input: OnDemand[tuple[Message, ...] | None] = OnDemand(None)  # noqa: RUF009 - a descriptor
     output: Message | None = None

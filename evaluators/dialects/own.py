@@ -86,9 +86,16 @@ def _tool(attributes: Attributes) -> dict[str, object]:
         "result": MISSING if recorded is MISSING else unpacked(recorded),
         "effect": _EFFECTS.get(effect) if isinstance(effect, str) else None,
         "idempotent": idempotent if isinstance(idempotent, bool) else None,
+        "refused": _refusal(attributes),
         "poll": attributes.get(semconv.TOOL_POLL) is True,
         "schema": mapping(attributes.get(semconv.OI_TOOL_PARAMETERS)),
     }
+
+
+def _refusal(attributes: Attributes) -> str | None:
+    rule = text(attributes.get(semconv.TOOL_REFUSED_BY))
+    because = text(attributes.get(semconv.TOOL_REFUSED_BECAUSE)) or "no reason was recorded"
+    return None if rule is None else f"refused by rule {rule}: {because}"
 
 
 def _model(fields: Mapping[str, object], attributes: Attributes) -> dict[str, object]:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from redfirst.evaluators.reference.learned import Learned, Support
 from redfirst.evaluators.reference.shapes import fault
-from redfirst.evaluators.rule_shapes import Id, Name, SeverityName, Shape
+from redfirst.evaluators.shapes import Id, Name, SeverityName, Shape
 
 
 def _checked_support(data: object) -> object:

@@ -12,7 +12,7 @@ from redfirst.evaluators.conditions import parse_condition
 from redfirst.evaluators.reference.facts import Fact, Told
 from redfirst.evaluators.reference.matchers import Arguments, parse_matcher
 from redfirst.evaluators.reference.steps import Acceptable, Reference, Step, closed
-from redfirst.evaluators.rule_shapes import (
+from redfirst.evaluators.shapes import (
     CallPath,
     ConditionData,
     Id,

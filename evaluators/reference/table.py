@@ -12,7 +12,7 @@ from redfirst.evaluators.kleene import Truth
 from redfirst.evaluators.logical import in_time, logical_calls
 from redfirst.evaluators.reference.in_order import along_chains, in_part
 from redfirst.evaluators.reference.steps import Acceptable, Mode, Reference
-from redfirst.evaluators.rule_kinds.calls import before
+from redfirst.evaluators.rule_kinds.order import before
 from redfirst.evaluators.trajectory import CallStatus, ToolCall, Trajectory
 
 Attempts = tuple[ToolCall, ...]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from redfirst.evaluators.rule_kinds.happenings import Happening
 from redfirst.evaluators.rule_kinds.lacking import without_absence
 from redfirst.evaluators.trajectory import ToolCall
 from redfirst.evaluators.verdict import (
@@ -54,7 +55,8 @@ class Tally:
 
 def at(call: ToolCall, note: str = "") -> Evidence:
     """The place of a call."""
-    return Evidence(span_id=call.span_id, pointer=f"/tool_calls/{call.index}", note=note)
+    pointer = call.pointer if isinstance(call, Happening) else f"/tool_calls/{call.index}"
+    return Evidence(span_id=call.span_id, pointer=pointer, note=note)
 
 
 def and_untold(count: int) -> str:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from redfirst.evaluators.kleene import Truth, all_of, any_of
 from redfirst.evaluators.logical import in_time
-from redfirst.evaluators.rule_kinds.calls import CallPattern, before
+from redfirst.evaluators.rule_kinds.calls import CallPattern
 from redfirst.evaluators.rule_kinds.conclude import OnMissing, Tally, at
-from redfirst.evaluators.rule_kinds.keys import Key, Same, describe, equal_keys
-from redfirst.evaluators.rule_kinds.lacking import lacks_such_calls
+from redfirst.evaluators.rule_kinds.happenings import Happening
+from redfirst.evaluators.rule_kinds.keys import Key, Same, describe
+from redfirst.evaluators.rule_kinds.order import before
 from redfirst.evaluators.trajectory import ToolCall, Trajectory
 from redfirst.evaluators.verdict import Finding, Verdict
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +34,11 @@ class Forbid:
 
     def __call__(self, run: Trajectory) -> Verdict:
         """Judges the run; the completing event is the forbidden call."""
-        tally = Tally(self.missing, lacks_such_calls(run, self.call.statuses))
-        unseen = self.after is not None and lacks_such_calls(run, self.after.statuses) is not None
-        for call in in_time(run.tool_calls):
+        tally = Tally(self.missing, self.call.lack(run))
+        unseen = self.after is not None and self.after.lack(run) is not None
+        for call in in_time(self._judged(run)):
             if call.name not in self.call.tools:
-                tally.good += not self.narrow and call.ran
+                tally.good += call.ran
                 continue
             if self.call.status_fits(call) is False:
                 continue
@@ -59,11 +60,18 @@ class Forbid:
             good=f"{tally.good} call(s), none of them a forbidden {self.call}",
         )
 
+    def _judged(self, run: Trajectory) -> list[ToolCall]:
+        return self.call.among(run) if self.narrow else [*run.tool_calls, *self._reported(run)]
+
+    def _reported(self, run: Trajectory) -> list[ToolCall]:
+        """What is no call, where the rule forbids such a thing."""
+        return [one for one in self.call.among(run) if isinstance(one, Happening)]
+
     def _came_after(self, call: ToolCall, key: Key, run: Trajectory, *, unseen: bool) -> Truth:
         """Whether the ban was on; unknown where a call that began it may be missing."""
         if self.after is None:
             return True
-        opened = any_of(self._opens(other, call, key, run) for other in run.calls_to(*self.after.tools))
+        opened = any_of(self._opens(other, call, key, run) for other in self.after.among(run, earlier=True))
         return None if opened is False and unseen else opened
 
     def _opens(self, other: ToolCall, call: ToolCall, key: Key, run: Trajectory) -> Truth:
@@ -73,12 +81,13 @@ class Forbid:
             (
                 before(other, call, self.order),
                 self.after.matches(other, run, self.order),
-                equal_keys(self.same.of_other(other, run), key),
+                self.same.ties(other, call, key, run),
             )
         )
 
     def _finding(self, call: ToolCall, key: Key, run: Trajectory, happened: str, end: str) -> Finding:
-        openers = [other for other in in_time(run.tool_calls) if self._opens(other, call, key, run)]
+        others = in_time(self.after.among(run, earlier=True)) if self.after else []
+        openers = [other for other in others if self._opens(other, call, key, run)]
         limits = f" where {self.call.where}" if self.call.where.conditions else ""
         when = f" after {self.after}{self.same.of_the_same(key)}" if self.after else ""
         return Finding(

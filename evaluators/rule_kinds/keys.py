@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redfirst.evaluators.canonical import canonical, canonical_text, equal
+from redfirst.evaluators.canonical import canonical, canonical_text, equal, key_text
 from redfirst.evaluators.kleene import Truth, all_of
 from redfirst.evaluators.paths import ABSENT, parse_path
 from redfirst.evaluators.rule_kinds.calls import look
+from redfirst.evaluators.rule_kinds.order import Scope, in_scope
 from redfirst.evaluators.trajectory import MISSING, ToolCall, Trajectory
 
 _LONGEST = 60
@@ -21,6 +22,7 @@ class Same:
 
     pairs: tuple[tuple[str, str], ...] = ()
     order: str = "decided"
+    scope: Scope = "trace"
 
     def of_call(self, call: ToolCall, run: Trajectory) -> Key:
         """The judged call's values."""
@@ -29,6 +31,17 @@ class Same:
     def of_other(self, call: ToolCall, run: Trajectory) -> Key:
         """The other call's values."""
         return tuple(look(path, call, run, self.order) for path, _ in self.pairs)
+
+    def ties(self, other: ToolCall, call: ToolCall, key: Key, run: Trajectory) -> Truth:
+        """Whether the other call belongs to the judged call, whose values are ``key``."""
+        if in_scope(other, call, self.scope) is False:
+            return False
+        return all_of((in_scope(other, call, self.scope), equal_keys(self.of_other(other, run), key)))
+
+    def group(self, call: ToolCall, key: Key) -> str | None:
+        """What calls share that are counted together; ``None`` where a value of it is not there."""
+        whole = (*key, MISSING if call.agent is None else call.agent) if self.scope == "agent" else key
+        return key_text(whole) if bound(whole) else None
 
     def subject(self, tool: str, key: Key) -> str:
         """``tool|values``: what failed, in words that repeat from run to run."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from redfirst.evaluators.canonical import key_text
-from redfirst.evaluators.kleene import Truth, any_of
-from redfirst.evaluators.logical import in_time, logical_calls
+from redfirst.evaluators.logical import in_time
 from redfirst.evaluators.rule_kinds.calls import CallPattern
 from redfirst.evaluators.rule_kinds.conclude import OnMissing, Tally, at
-from redfirst.evaluators.rule_kinds.keys import Key, Same, bound
-from redfirst.evaluators.rule_kinds.lacking import lacks_such_calls
+from redfirst.evaluators.rule_kinds.counting import counted
+from redfirst.evaluators.rule_kinds.keys import Key, Same
 from redfirst.evaluators.trajectory import ToolCall, Trajectory
 from redfirst.evaluators.verdict import Evidence, Finding, Verdict
 
@@ -31,10 +28,8 @@ class _Count:
 class MaxCalls:
     """At most ``limit`` logical calls, for each value of ``same`` where it is given.
 
-    A logical call counts when any attempt of it is such a call; what did not run is a call of its own, and
-    counts where a status says so. An attempt after an infrastructure fault that may have been a second
-    write (the tool declares neither effect nor idempotence) is counted only perhaps: over the limit with
-    it is unknown. ``of`` is (keys within the limit, keys that could be judged).
+    What counts, and what counts only perhaps, ``counting`` says: over the limit with the latter is unknown.
+    ``of`` is (keys within the limit, keys that could be judged).
     """
 
     call: CallPattern
@@ -46,7 +41,7 @@ class MaxCalls:
 
     def __call__(self, run: Trajectory) -> Verdict:
         """Judges the run; the completing event is the first call over the limit."""
-        lack = lacks_such_calls(run, self.call.statuses)
+        lack = self.call.lack(run)
         tally = Tally(self.missing, lack)
         for count in self._counts(run):
             if len(count.sure) > self.limit:
@@ -68,12 +63,13 @@ class MaxCalls:
     def _counts(self, run: Trajectory) -> list[_Count]:
         counts: dict[str, _Count] = {}
         unbound: list[ToolCall] = []
-        for call, truth in self._counted(run):
+        for call, truth in counted(self.call, run, order=self.order, attempts=self.attempts):
             key = self.same.of_call(call, run)
-            if not bound(key):
+            group = self.same.group(call, key)
+            if group is None:
                 unbound.append(call)
                 continue
-            count = counts.setdefault(key_text(key), _Count(key, [], []))
+            count = counts.setdefault(group, _Count(key, [], []))
             (count.sure if truth else count.perhaps).append(call)
         if unbound and not counts:
             nowhere = self.same.of_call(unbound[0], run)
@@ -81,27 +77,6 @@ class MaxCalls:
         for count in counts.values():
             count.perhaps.extend(unbound)
         return list(counts.values())
-
-    def _counted(self, run: Trajectory) -> Iterator[tuple[ToolCall, Truth]]:
-        """The first attempt that counts of every call that does, and whether it surely does."""
-        calls = in_time(run.calls_to(*self.call.tools))
-        groups: list[list[tuple[ToolCall, ...]]]
-        if self.attempts:
-            groups = [[(call,)] for call in calls]
-        else:
-            groups = [
-                [part.attempts for part in logical_calls(whole.attempts, undeclared_is_retry=False)]
-                for whole in logical_calls(calls)
-            ]
-            groups += [[(call,)] for call in calls if not call.ran]
-        for parts in groups:
-            sure_before = False
-            for attempts in parts:
-                truths = [self.call.matches(attempt, run, self.order) for attempt in attempts]
-                truth = any_of(truths)
-                if truth is not False:
-                    yield attempts[truths.index(truth)], None if sure_before else truth
-                sure_before = sure_before or truth is True
 
     def _over(self, count: _Count, calls: list[ToolCall], end: str) -> Finding:
         over = at(calls[self.limit], f"call {self.limit + 1} of {len(calls)}")

@@ -8,40 +8,47 @@ from dataclasses import dataclass
 from redfirst.evaluators.assignment import assign
 from redfirst.evaluators.kleene import Truth, all_of, any_of
 from redfirst.evaluators.logical import in_time
-from redfirst.evaluators.rule_kinds.calls import CallPattern, before
+from redfirst.evaluators.rule_kinds.calls import CallPattern
 from redfirst.evaluators.rule_kinds.conclude import OnMissing, Tally, at
 from redfirst.evaluators.rule_kinds.keys import Key, Same, describe, equal_keys, show
-from redfirst.evaluators.rule_kinds.lacking import lacks_such_calls
+from redfirst.evaluators.rule_kinds.order import before
+from redfirst.evaluators.rule_kinds.validity import Cover, Validity
 from redfirst.evaluators.trajectory import ToolCall, Trajectory
 from redfirst.evaluators.verdict import Evidence, Finding, Verdict
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequireBefore:
-    """Every ``call`` comes after a ``needs`` of the same values; with ``once``, after one of its own."""
+    """Every ``call`` comes after a ``needs`` of the same values; with ``once``, after one of its own.
+
+    A need may also be met in the earlier part of the conversation, as far as the first model call was given
+    it: the answered calls in its messages.
+    """
 
     call: CallPattern
     needs: CallPattern
     same: Same
     once: bool = False
+    covers: tuple[Cover, ...] = ()
+    validity: Validity
     order: str = "decided"
     missing: OnMissing = None
 
     def __call__(self, run: Trajectory) -> Verdict:
         """Judges the run; the completing event of a violation is the call that came without its need."""
-        lack = lacks_such_calls(run, self.needs.statuses)
-        tally = Tally(self.missing, lacks_such_calls(run, self.call.statuses) or lack)
+        lack = self.needs.lack(run)
+        tally = Tally(self.missing, self.call.lack(run) or lack or self.validity.lack(run))
         triggers = [
             (call, applies)
-            for call in in_time(run.calls_to(*self.call.tools))
+            for call in in_time(self.call.among(run))
             if (applies := self.call.matches(call, run, self.order)) is not False
         ]
         keys = [self.same.of_call(call, run) for call, _ in triggers]
-        witnesses = in_time(run.calls_to(*self.needs.tools))
+        witnesses = in_time(self.needs.among(run, earlier=True))
         table = [
-            [self._meets(witness, call, key, run) for witness in witnesses]
+            [self.meets(witness, call, key, run) for witness in witnesses]
             for (call, _), key in zip(triggers, keys, strict=True)
         ]
         met = self._met(table, [applies for _, applies in triggers])
@@ -59,16 +66,21 @@ class RequireBefore:
             good=f"{tally.good} call(s) of {self.call}, each after {self.needs}",
         )
 
-    def _meets(self, witness: ToolCall, call: ToolCall, key: Key, run: Trajectory) -> Truth:
+    def meets(self, witness: ToolCall, call: ToolCall, key: Key, run: Trajectory) -> Truth:
+        """Whether the one meets the need of the other."""
         if witness is call:
             return False
-        return all_of(
+        first = all_of(
             (
                 before(witness, call, self.order),
                 self.needs.matches(witness, run, self.order),
-                equal_keys(self.same.of_other(witness, run), key),
+                self.same.ties(witness, call, key, run),
+                *(cover.holds(witness, call, run, self.order) for cover in self.covers),
             )
         )
+        if first is False:
+            return False
+        return all_of((first, self.validity.holds(witness, call, run, self.order)))
 
     def _met(self, table: Sequence[Sequence[Truth]], applies: Sequence[Truth]) -> list[Truth]:
         """For each call whether its need is met; with ``once`` a witness serves one call only."""
@@ -97,7 +109,7 @@ class RequireBefore:
         return Finding(
             subject=self.same.subject(call.name, key),
             because=f"{describe(call)} {happened} without an earlier {self.needs}{own}"
-            f"{self.same.of_the_same(key)}" + (f"; {nearest.note}" if nearest else ""),
+            f"{self.same.of_the_same(key)}{self.validity}" + (f"; {nearest.note}" if nearest else ""),
             evidence=(at(call), nearest) if nearest else (at(call),),
         )
 
@@ -140,4 +152,11 @@ class RequireBefore:
         if before(witness, call, self.order) is not True:
             later = before(call, witness, self.order) is True
             faults.append("came only afterwards" if later else "was called at the same time")
-        return faults
+        faults += [
+            f"was not enough: {cover}"
+            for cover in self.covers
+            if cover.holds(witness, call, run, self.order) is not True
+        ]
+        if self.validity.holds(witness, call, run, self.order) is not True:
+            faults.append("no longer counted")
+        return faults or ["was made by another agent"]

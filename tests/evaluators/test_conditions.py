@@ -127,7 +127,7 @@ def test_a_condition_has_three_answers(condition: object, value: object, truth: 
 @pytest.mark.parametrize("value", [ABSENT, MISSING])
 def test_nothing_is_concluded_from_what_is_not_there(operator: str, value: object) -> None:
     """An absent or unread value is unknown to every operator but exists, ne and not_in included."""
-    wanted = [1] if operator in ("in", "not_in") else "1"
+    wanted = [1] if operator in ("in", "not_in", "subset_of") else "1"
 
     assert parse_condition({operator: wanted}).holds(value) is None
 

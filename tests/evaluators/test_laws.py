@@ -15,11 +15,12 @@ from redfirst.evaluators import (
     Effect,
     Gap,
     Outcome,
+    RunEvent,
     ToolCall,
     Trajectory,
     Verdict,
 )
-from redfirst.evaluators.check import check_from_spec, default_checks, judge
+from redfirst.evaluators.check import default_checks, judge
 from redfirst.evaluators.conditions import parse_condition
 from redfirst.evaluators.rules import load_rules
 from redfirst.evaluators.testing import a_run, call
@@ -41,6 +42,34 @@ rules:
   - {id: few-sent, kind: max_calls, call: {tool: w, status: [ok, denied], where: {result.x: 1}}, max: 1}
   - {id: asked, kind: forbid, call: [g, r], after: w, attempts: true}
   - {id: shown, kind: forbid, call: {tool: w, where: {result_of.g.x: 1}}, missing: failed}
+  - {id: followed, kind: require_after, call: w, needs: r, same: [args.x], within_steps: 2, until: g}
+  - {id: followed-once, kind: require_after, call: g, needs: w, once: true}
+  - id: lasting
+    kind: require_before
+    call: w
+    needs: r
+    until: g
+    within_steps: 2
+    covers: {args.x: {ge: call.args.x}}
+  - {id: scoped, kind: require_before, call: w, needs: r, scope: agent}
+  - {id: either, kind: mutually_exclusive, calls: [w, r], same: [args.x]}
+  - {id: row, kind: max_consecutive, call: r, max: 2}
+  - {id: row-same, kind: max_consecutive, call: [r, w], max: 1, same: [args.x]}
+  - {id: chain, kind: sequence, steps: [g, r, w], same: [args.x]}
+  - {id: kept, kind: invariant, state: "*", must: {ge: 1}}
+  - {id: taint, kind: no_flow, from: g, to: {tool: w}, trusted: [r]}
+  - {id: taint-order, kind: no_flow, from: g, to: {tool: w}, mode: order, unless: r}
+  - {id: secret, kind: no_flow, pattern: "a", to: {tool: w, arg: args.x}}
+  - {id: fits, kind: args_schema, call: w, must: {args.x: {in: {value_of: results_of.g.x}}}}
+  - {id: shape, kind: args_schema, call: r, schema: {type: object, properties: {x: {type: integer}}}}
+  - {id: cheap, kind: budget, limits: {tool_calls: 2, seconds: 1}}
+  - {id: summed, kind: budget, call: w, sum: args.x, by: [args.y], max: 2}
+  - {id: granted, kind: approval, call: w, same: [args.x], distinct: 2, approver: args.by}
+  - {id: granted-once, kind: approval, call: w, once: true}
+  - {id: confirmed, kind: require_before, call: w, needs: {tool: $user, where: {args.text: {matches: b}}}}
+  - {id: concluded, kind: require_before, call: $answer, needs: r}
+  - {id: joint, kind: state_diff, together: [a, b], required: [{path: a, equals: 1}]}
+  - {id: end, kind: termination, ends: completed, answer: {exists: true}, pending: false}
 tasks:
   - id: t
     when: {request: {matches: please}}
@@ -81,9 +110,17 @@ states = st.lists(
     ),
     max_size=3,
 )
+events = st.builds(
+    RunEvent,
+    name=st.just("approval"),
+    time_ns=st.integers(500, 9_000),
+    attributes=st.dictionaries(st.sampled_from(["x", "by"]), values, max_size=2),
+    span_id=st.just("00000000000000ff"),
+)
 runs = st.builds(
-    lambda made, **how: a_run(*made, **how),
+    lambda made, reported, **how: replace(a_run(*made, **how), events=tuple(reported)),
     st.lists(calls, max_size=7),
+    st.lists(events, max_size=3),
     request=st.sampled_from([None, "please b", "no"]),
     answer=st.sampled_from([None, "done", "A-7 costs 41.50"]),
     states=states,
@@ -142,7 +179,8 @@ def test_nothing_passes_on_nothing(made: list[ToolCall]) -> None:
 
     assert verdicts["need"].outcome is verdicts["need-once"].outcome is Outcome.NOT_APPLICABLE
     assert verdicts["after"].outcome is Outcome.NOT_APPLICABLE
-    assert all(v.outcome is not Outcome.PASSED for v in judge(a_run(stop="unknown", request=None), CHECKS))
+    nothing = judge(a_run(stop="unknown", request=None), CHECKS)
+    assert {v.check for v in nothing if v.outcome is Outcome.PASSED} == {"cheap"}  # nothing was spent
 
 
 @given(runs)
@@ -167,6 +205,10 @@ FACTS: dict[str, dict[str, Any]] = {
     "status": {"status": CallStatus.UNKNOWN},
 }
 OPEN = (Outcome.FAILED, Outcome.INCONCLUSIVE)
+
+
+NOT_OF_CALLS = ("state.", "recall:", "outcome:", "kept", "joint", "end")
+"""Checks that do not look at calls, or say themselves that none of the task can be told."""
 
 
 def never_passes(before: Trajectory, after: Trajectory) -> None:
@@ -209,9 +251,7 @@ def test_a_span_that_is_deleted_heals_nothing(run: Trajectory, how: str, data: s
 
     never_passes(run, less)
     for verdict in judge(less, CHECKS):
-        if verdict.check == "termination" or (
-            how == "tool_calls" and verdict.check.startswith(("state.", "recall:", "outcome:"))
-        ):
+        if verdict.check == "termination" or (how == "tool_calls" and verdict.check.startswith(NOT_OF_CALLS)):
             continue
         assert verdict.outcome in OPEN, verdict
 
@@ -220,8 +260,19 @@ def test_a_span_that_is_deleted_heals_nothing(run: Trajectory, how: str, data: s
 @settings(deadline=None)
 def test_one_more_call_never_heals_a_limit(made: list[ToolCall], more: ToolCall) -> None:
     """What was called too often stays called too often."""
-    few, never = (check_from_spec(c.spec) for c in RULES if c.id in ("few", "never"))
-    for check in (few, never):
+    limits = (
+        "few",
+        "never",
+        "either",
+        "row",
+        "row-same",
+        "summed",
+        "shape",
+        "taint-order",
+        "secret",
+        "chain",
+    )
+    for check in (one for one in RULES if one.id in limits):
         (verdict,) = judge(a_run(*made), [check])
         (later,) = judge(a_run(*made, replace(more, turn=None)), [check])
         if verdict.outcome is Outcome.FAILED:

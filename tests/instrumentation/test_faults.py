@@ -7,6 +7,7 @@ import contextvars
 import inspect
 import logging
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
 from redfirst.instrumentation import (
+    Guard,
     agent,
     arguments,
     capture,
@@ -26,10 +28,13 @@ from redfirst.instrumentation import (
     force_flush,
     guard,
     kinds,
+    memory,
     model,
     opened,
     provider,
+    rule_guard,
     run,
+    run_so_far,
     shutdown,
     tool,
 )
@@ -39,6 +44,8 @@ STRUCTURE = {
     "Kind.finish",
     "Kind.fail",
     "Kind.offer",
+    "Tool.offer",
+    *("Guard.__init__", "Guard.refused", "guard_of"),
     *("Run.trace_id", "Run.state", "Run.event", "Run.stop", "Run.__init__", "current_run"),
     *("configure", "isolate", "reset", "shutdown", "force_flush", "_in_use"),
     *("Content.__init__", "Content.from_environment", "limit_from_environment"),
@@ -48,7 +55,8 @@ STRUCTURE = {
 
 def internal() -> Iterator[tuple[object, str, str]]:
     """Every function and method that runs in a traced call, with its owner."""
-    for module in (arguments, capture, conversation, kinds, opened, provider, run):
+    modules = (arguments, capture, conversation, kinds, memory, opened, provider, rule_guard, run, run_so_far)
+    for module in modules:
         yield from _functions(module, module.__name__, "")
 
 
@@ -64,6 +72,7 @@ def _functions(owner: object, module: str, prefix: str) -> Iterator[tuple[object
 
 
 INTERNAL = list(internal())
+GUARD = Guard(Path(__file__).with_name("guard_rules.yaml"))
 REPLY = {
     "id": "r",
     "model": "m-1",
@@ -84,7 +93,7 @@ REPLY = {
 def work() -> object:
     """A run that touches every internal function, decorated anew so that decoration is broken too."""
 
-    @tool(effect="write", schema={"type": "object"})
+    @tool(effect="write", schema={"type": "object"}, guard=GUARD)
     def good(x: object) -> object:
         """Give it back."""
         return x
@@ -114,7 +123,8 @@ def work() -> object:
             },
             {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": {"name": "f"}}]},
         ]
-        return text, more, good(odd) is odd, caught.args, asyncio.run(chat(said, [], model="m")) is REPLY
+        replied = asyncio.run(chat(said, [], model="m")) is REPLY
+        return text, more, good(odd) is odd, caught.args, replied
 
     assert list(inspect.signature(handle).parameters) == ["text", "more"]
     return handle("hello", more=2)
@@ -142,7 +152,7 @@ def test_the_run_used_here_reaches_every_internal_function(
             return _original(*args, **kwargs)
 
         monkeypatch.setattr(owner, name, spy)
-    for module in (kinds, opened, run, conversation, decorators):
+    for module in (kinds, opened, run, conversation, decorators, memory, rule_guard, run_so_far):
         for name in vars(module).copy():
             for owner, other, _ in INTERNAL:
                 if (
@@ -162,6 +172,8 @@ def test_the_run_used_here_reaches_every_internal_function(
         "kinds.Kind.span_name",
         "kinds.Kind.on_call",
         "kinds.Kind.on_result",
+        *("kinds.Kind.remember", "kinds.Kind.remember_result"),
+        *("rule_guard.CallRefused.__init__", "rule_guard.Guard._open"),  # test_rule_guard refuses calls
         *(path for path in missed if path.startswith("provider.")),
         *(
             path
@@ -191,7 +203,7 @@ def test_each_internal_function_may_raise_and_the_host_goes_on(
         raise ZeroDivisionError(path)
 
     original = getattr(owner, name)
-    for place in (owner, decorators, kinds, opened, run, conversation):
+    for place in (owner, decorators, kinds, opened, run, conversation, memory, rule_guard, run_so_far):
         if vars(place).get(name) is original:
             monkeypatch.setattr(place, name, broken)
 

@@ -71,7 +71,7 @@ def test_the_evaluators_give_each_public_name_when_it_is_asked_for() -> None:
 def test_the_public_surface_is_this() -> None:
     """A new name is a decision, not an accident."""
     assert redfirst.instrumentation.__all__ == [
-        *("Run", "agent", "configure", "current_run", "faults"),
+        *("CallRefused", "Guard", "Run", "agent", "configure", "current_run", "faults"),
         *("force_flush", "model", "shutdown", "span_counts", "tool"),
     ]
 
