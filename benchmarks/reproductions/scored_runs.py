@@ -44,13 +44,17 @@ def broken(task: int) -> Script:
 
 
 def scored(script: Script) -> Scored:
-    """Outcome: the right answer. Trajectory: no default check fails, and each has a verdict."""
+    """Outcome: the right answer. Trajectory: every default check that has something to judge passes."""
     run = read_back(script)
     verdicts = {verdict.check: verdict for verdict in judge(run, default_checks())}
     counted = verdicts["repeats"]
     return Scored(
         outcome=run.answer == right_answer(script.task),
-        trajectory=all(verdict.outcome is Outcome.PASSED for verdict in verdicts.values()),
+        trajectory=all(
+            verdict.outcome is Outcome.PASSED
+            for verdict in verdicts.values()
+            if verdict.outcome is not Outcome.NOT_APPLICABLE
+        ),
         calls=len(run.tool_calls),
         repeats=_known(counted.denominator) - _known(counted.numerator),
         capped=run.termination.reason is Stop.STEP_CAP,
