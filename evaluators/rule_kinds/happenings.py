@@ -134,8 +134,10 @@ def _said(run: Trajectory) -> Iterator[Happening]:
             yield _message(message.content, place - len(history), f"/history/{place}", run)
     heard = sum(message.role == "user" for message in history)
     for turn in _outer_turns(run)[1:]:
-        texts = [m.content for m in turn.input_messages or () if m.role == "user"]
-        for text in texts[heard:]:
+        messages = turn.input_messages or ()
+        texts = [m.content for m in messages if m.role == "user"]
+        known = heard if _carries_on(messages, history) else 0
+        for text in texts[known:]:
             yield Happening(
                 index=len(run.tool_calls),
                 name=USER,
@@ -146,7 +148,15 @@ def _said(run: Trajectory) -> Iterator[Happening]:
                 span_id=turn.span_id,
                 pointer=f"/model_calls/{turn.index}",
             )
-        heard = max(heard, len(texts))
+        heard = max(heard, heard - known + len(texts))
+
+
+def _carries_on(messages: Sequence[Message], history: Sequence[Message]) -> bool:
+    """Whether a later turn was given the conversation so far: what the model said in it, or all that the run
+    began with. Otherwise it was given what is new alone, as where the interface keeps the conversation."""
+    return any(message.role == "assistant" for message in messages) or (
+        tuple(messages[: len(history)]) == tuple(history)
+    )
 
 
 def _outer_turns(run: Trajectory) -> list[ModelCall]:

@@ -1386,3 +1386,26 @@ def test_verdicts_add_up_to_a_flag() -> None:
     assert verdict.signature() == {("one", verdict.revision, "pay")}
     with pytest.raises(ValueError, match="needs evidence"):
         failed("nothing to show", findings=[])
+
+
+@pytest.mark.parametrize("carried", [True, False], ids=["the whole conversation", "what is new alone"])
+def test_the_user_is_heard_in_every_turn_however_a_turn_is_given(carried: bool) -> None:
+    """A confirmation in a later turn is one, also where each turn was given only what had been said since."""
+    asked = Message(role="user", content="book it")
+    offered = Message(role="assistant", content="for 9 dollars?")
+    agreed = Message(role="user", content="yes")
+    turns = tuple(
+        ModelCall(index=place, span_id=f"{place + 1:016x}", start_ns=place * S + 1, input_messages=messages)
+        for place, messages in enumerate([(asked,), (asked, offered, agreed) if carried else (agreed,)])
+    )
+    rule = {
+        "kind": "require_before",
+        "call": "book",
+        "needs": {"tool": "$user", "where": {"args.text": {"matches": "^yes$"}}},
+    }
+    first, second = (call("book", turn=place, at=(place * S + 2, place * S + 3)) for place in (0, 1))
+
+    def said_of(one: ToolCall) -> Outcome:
+        return verdict_on(rule, replace(a_run(one), history=(asked,), model_calls=turns)).outcome
+
+    assert (said_of(first), said_of(second)) == (F, P)
