@@ -101,19 +101,28 @@ def show(one: Measured) -> None:
         off = [r for r in found.of(expected) if not r.as_expected]
         print(f"{expected.value}: {len(found.of(expected))}, not as expected {len(off)}")
         for r in off[:20]:
-            print(f"   {name_of(one, r.run_id)} {r.operator} -> {sorted(r.intended)}: {r.fate.value} {sorted(r.killed_by)} | {r.place}")
+            print(
+                f"   {name_of(one, r.run_id)} {r.operator} -> {sorted(r.intended)}: {r.fate.value} {sorted(r.killed_by)} | {r.place}"
+            )
     unique, kills = found.unique_kills(), found.kills()
     aimed = {name for r in breaks for name in r.intended}
     print("checks without a place in these runs:", ", ".join(sorted(set(found.checks) - aimed)) or "none")
-    print("checks that alone kill nothing:", ", ".join(sorted(name for name in aimed if not unique[name])) or "none")
+    print(
+        "checks that alone kill nothing:",
+        ", ".join(sorted(name for name in aimed if not unique[name])) or "none",
+    )
     print("kills:", ", ".join(f"{name} {count}" for name, count in kills.most_common()))
-    print(f"changed rules {len(one.rules)}: told by a test of the file {sum(r.by_test is not None for r in one.rules)}")
+    print(
+        f"changed rules {len(one.rules)}: told by a test of the file {sum(r.by_test is not None for r in one.rules)}"
+    )
     for rule in one.rules:
         if rule.by_test is None:
             print(f"   not told: {rule.check} {rule.operator} {rule.place}")
     print("failed before any change:")
     for run_id, verdict in found.flagged:
-        print(f"   {name_of(one, run_id)} {verdict.check} ({verdict.severity.name.lower()}): {verdict.because[:200]}")
+        print(
+            f"   {name_of(one, run_id)} {verdict.check} ({verdict.severity.name.lower()}): {verdict.because[:200]}"
+        )
 
 
 def name_of(one: Measured, run_id: str) -> str:
@@ -133,12 +142,24 @@ def data(one: Measured) -> dict[str, Any]:
         "kills": dict(found.kills()),
         "unique": dict(found.unique_kills()),
         "not as expected": [
-            {"run": name_of(one, r.run_id), "operator": r.operator, "meant": sorted(r.intended),
-             "killed by": sorted(r.killed_by), "fate": r.fate.value, "place": r.place}
-            for r in found.results if not r.as_expected
+            {
+                "run": name_of(one, r.run_id),
+                "operator": r.operator,
+                "meant": sorted(r.intended),
+                "killed by": sorted(r.killed_by),
+                "fate": r.fate.value,
+                "place": r.place,
+            }
+            for r in found.results
+            if not r.as_expected
         ],  # fmt: skip
         "failed before any change": [
-            {"run": name_of(one, run_id), "check": v.check, "severity": v.severity.name.lower(), "because": v.because}
+            {
+                "run": name_of(one, run_id),
+                "check": v.check,
+                "severity": v.severity.name.lower(),
+                "because": v.because,
+            }
             for run_id, v in found.flagged
         ],
         "rules changed": [

@@ -14,7 +14,7 @@ from redfirst.evaluators.rule_kinds.keys import describe
 from redfirst.evaluators.rule_kinds.order import before
 from redfirst.evaluators.sensitivity import editing
 from redfirst.evaluators.sensitivity.mutant import Expected, Mutant, Original
-from redfirst.evaluators.sensitivity.places import argument, judged, looking, value_at
+from redfirst.evaluators.sensitivity.places import argument, judged, looking, read_elsewhere, value_at
 from redfirst.evaluators.sensitivity.values import another, breaking
 from redfirst.evaluators.trajectory import MISSING, CallStatus, ToolCall, Trajectory
 
@@ -46,8 +46,15 @@ def breaks_of_arguments(of: Original, check: Check, shape: shapes.ArgsSchemaShap
                 yield _mutant(operator, (name,), wrong, call, of.run, check)
 
 
-def open_keys(of: Original, check: Check, shape: shapes.TiedShape, call: ToolCall) -> Iterator[Mutant]:
-    """A call without one of the values that tie it to its need: nobody can tell whether it had one."""
+def open_keys(
+    of: Original, check: Check, shape: shapes.RequireBeforeShape | shapes.ApprovalShape, call: ToolCall
+) -> Iterator[Mutant]:
+    """A call without one of the values that tie it to its need: nobody can tell whether it had one.
+
+    Not where the rule reads another call's answer for it, which the value may choose.
+    """
+    if read_elsewhere([*shape.call.where, *(pair[1] for pair in shape.same)]):
+        return
     for pair in shape.same:
         keys = argument(pair[1])
         if keys is not None and shape.missing is None and value_at(pair[1], call, of.run) is not ABSENT:

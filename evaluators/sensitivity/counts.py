@@ -9,22 +9,20 @@ from redfirst.evaluators import rule_kind_shapes as shapes
 from redfirst.evaluators.canonical import number_of
 from redfirst.evaluators.check import Check
 from redfirst.evaluators.conditions import parse_condition
-from redfirst.evaluators.paths import RESULT_OF, call_path, look_into_call
-from redfirst.evaluators.rule_kinds.elsewhere import latest_result
+from redfirst.evaluators.paths import call_path, look_into_call
 from redfirst.evaluators.rule_kinds.keys import Key, bound, describe, equal_keys
-from redfirst.evaluators.rule_kinds.order import before
 from redfirst.evaluators.sensitivity import editing
+from redfirst.evaluators.sensitivity.meeting import made_true
 from redfirst.evaluators.sensitivity.mutant import Mutant, Original
 from redfirst.evaluators.sensitivity.places import (
     argument,
     conditions_of,
     judged,
-    looking,
     speaks_of,
     value_at,
 )
-from redfirst.evaluators.sensitivity.values import meeting, placed, spelt_as
-from redfirst.evaluators.trajectory import MISSING, CallStatus, ToolCall, Trajectory
+from redfirst.evaluators.sensitivity.values import spelt_as
+from redfirst.evaluators.trajectory import CallStatus, ToolCall, Trajectory
 
 _MOST_ADDED = 60
 """Calls that are added to pass a limit."""
@@ -122,42 +120,9 @@ def _made_forbidden(
     run: Trajectory, check: Check, shape: shapes.ForbidShape, call: ToolCall
 ) -> Iterator[Mutant]:
     """The call with the values that are forbidden, in its arguments or in what was read for it."""
-    new, at = run, call
-    for path, condition in conditions_of(shape.call).conditions:
-        wanted = meeting(condition, value_at(path, at, new), looking(at, new))
-        if wanted is MISSING:
-            return
-        new = _with_value(new, at, path, wanted)
-        at = new.tool_calls[call.index]
-    if speaks_of(shape.call, shape, at, new):
+    new = made_true(conditions_of(shape.call), call, run)
+    if new is not None and speaks_of(shape.call, shape, new.tool_calls[call.index], new):
         yield _mutant("make_forbidden", f"{describe(call)}: {conditions_of(shape.call)}", new, check)
-
-
-def _with_value(run: Trajectory, call: ToolCall, path: str, value: object) -> Trajectory:
-    parts = call_path(path)
-    if parts[0] in ("args", "result"):
-        return editing.with_call(run, call, editing.with_value(call, parts, lambda _: value))
-    if parts[0] == RESULT_OF:
-        read = [
-            one
-            for one in run.calls_to(parts[1])
-            if one.status is CallStatus.OK and before(one, call, "decided") is True and _keyed(one, call)
-        ]
-        if read and latest_result(parts[1], (), call, run, "decided") is not MISSING:
-            places = {one.index for one in read}
-            return editing.changed(
-                run,
-                lambda one: (
-                    replace(one, result=placed(one.result, parts[2:], value)) if one.index in places else one
-                ),
-            )
-    return run
-
-
-def _keyed(one: ToolCall, call: ToolCall) -> bool:
-    """Whether their arguments agree wherever both have one of that name."""
-    here, there = one.arguments or {}, call.arguments or {}
-    return all(here[name] == there[name] for name in set(here) & set(there))
 
 
 def _made(

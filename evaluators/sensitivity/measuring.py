@@ -1,6 +1,6 @@
 """Which check noticed which break, and which took a difference that means nothing for a fault.
 
-A check *kills* a mutant when it fails, and did not fail so before the change. Inconclusive is no kill. The
+A check *kills* a mutant when it fails, and did not fail before the change. Inconclusive is no kill. The
 score is killed ÷ (killed + survived); equivalents, and mutants from which only evidence was taken away, are
 of neither, by what their operators say before anything is judged.
 """
@@ -162,19 +162,13 @@ def result_of(of: Original, mutant: Mutant) -> Result:
 
 
 def _newly(old: Verdict, new: Verdict) -> bool:
-    """Whether a check fails for something that it did not fail for before."""
-    if new.outcome is not Outcome.FAILED:
-        return False
-    return old.outcome is not Outcome.FAILED or bool(_subjects(new) - _subjects(old))
+    """Whether a check fails that did not: of a run that it failed already, it is asked nothing."""
+    return new.outcome is Outcome.FAILED and old.outcome is not Outcome.FAILED
 
 
 def _alike(old: Verdict, new: Verdict) -> bool:
-    """Whether the same is said of the two."""
-    return old.outcome is new.outcome and _subjects(old) == _subjects(new)
-
-
-def _subjects(verdict: Verdict) -> Counter[str]:
-    return Counter(finding.subject for finding in verdict.findings)
+    """Whether the same is said of the two; of a run that it failed already, a check is asked nothing."""
+    return old.outcome is Outcome.FAILED or old.outcome is new.outcome
 
 
 def _row(name: tuple[Expected, str, str], group: Sequence[Result]) -> Row:

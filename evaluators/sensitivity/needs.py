@@ -14,6 +14,7 @@ from redfirst.evaluators.rule_kinds.happenings import ANSWER, EVENT, USER
 from redfirst.evaluators.rule_kinds.keys import describe
 from redfirst.evaluators.rule_kinds.order import before
 from redfirst.evaluators.sensitivity import editing
+from redfirst.evaluators.sensitivity.meeting import made_true
 from redfirst.evaluators.sensitivity.mutant import Mutant, Original
 from redfirst.evaluators.sensitivity.places import (
     argument,
@@ -54,6 +55,19 @@ def breaks_of_before(of: Original, check: Check, shape: _Before) -> Iterator[Mut
         if shape.once and len(_inside(needs, run)) <= len(judged(shape.call, shape, run)):
             twice = editing.inserted(run, call, [call])
             yield _mutant("reuse_need", f"{describe(call)} twice", twice, check)
+
+
+def made_needy(of: Original, check: Check, shape: shapes.RequireBeforeShape) -> Iterator[Mutant]:
+    """A call of which the rule did not speak is made one that needs what the run does not have."""
+    run, needs = of.run, shape.needs
+    if not shape.call.where or not of.unbroken(check) or USER in needs.tool or _earlier(needs, run):
+        return
+    for call in run.calls_to(*shape.call.tool):
+        if any(one is not call for one in _inside(needs, run)) or speaks_of(shape.call, shape, call, run):
+            continue
+        new = made_true(conditions_of(shape.call), call, run)
+        if new is not None and speaks_of(shape.call, shape, new.tool_calls[call.index], new):
+            yield _mutant("make_needy", f"{describe(call)}: {conditions_of(shape.call)}", new, check)
 
 
 def breaks_of_after(of: Original, check: Check, shape: shapes.RequireAfterShape) -> Iterator[Mutant]:

@@ -44,6 +44,8 @@ def _declared(of: Original, check: Check) -> Iterator[Mutant]:
     match declared_shape(check.spec):
         case shapes.RequireBeforeShape() | shapes.ApprovalShape() as shape:
             yield from needs.breaks_of_before(of, check, shape)
+            if isinstance(shape, shapes.RequireBeforeShape):
+                yield from needs.made_needy(of, check, shape)
             if of.right(check):
                 for call in judged(shape.call, shape, of.run)[:1]:
                     yield from arguments.open_keys(of, check, shape, call)

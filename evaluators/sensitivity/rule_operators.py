@@ -9,6 +9,7 @@ from typing import Any
 
 from redfirst.evaluators.check import Check, check_from_spec, judge
 from redfirst.evaluators.errors import ConfigurationError
+from redfirst.evaluators.rule_kinds.happenings import reserved
 from redfirst.evaluators.rule_tests import RuleTest
 from redfirst.evaluators.trajectory import Trajectory
 
@@ -83,7 +84,7 @@ def _changes(spec: Mapping[str, object]) -> Iterator[tuple[str, str, dict[str, o
         yield "drop_once", "once", {**spec, "once": False}
     if isinstance(limit := spec.get("max"), int):
         yield "limit_up", f"max: {limit + 1}", {**spec, "max": limit + 1}
-    if spec.get("kind") == "require_before":
+    if spec.get("kind") == "require_before" and _needs_a_tool(spec.get("needs")):
         yield "drop_order", "order: executed", {**spec, "order": "executed"}
     for path, where in _conditions(spec):
         for key, condition in where.items():
@@ -93,6 +94,12 @@ def _changes(spec: Mapping[str, object]) -> Iterator[tuple[str, str, dict[str, o
                 yield "drop_condition", place, _put(spec, path, rest)
             for operator, other in _other_conditions(condition):
                 yield operator, place, _put(spec, path, {**where, key: other})
+
+
+def _needs_a_tool(needs: object) -> bool:
+    """Whether a model turn can hold the need: what the user says comes between turns."""
+    named = needs.get("tool") if isinstance(needs, Mapping) else needs
+    return any(not reserved(str(name)) for name in (named if isinstance(named, list) else [named]))
 
 
 def _conditions(

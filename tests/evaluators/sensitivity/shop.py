@@ -58,7 +58,14 @@ def shop_run() -> Trajectory:
         (500, {"account": {"balance": 1000}, "orders": {"B-9": {"status": "open"}}, "refunds": {}}),
         (3500, {"account": {"balance": 1000}, "orders": {"B-9": {"status": "cancelled"}}, "refunds": {}}),
         (4500, {"account": {"balance": 1000}, "orders": {"B-9": {"status": "cancelled"}}, "refunds": {}}),
-        (5500, {"account": {"balance": 850}, "orders": {"B-9": {"status": "cancelled"}}, "refunds": {"A-7": 150}}),
+        (
+            5500,
+            {
+                "account": {"balance": 850},
+                "orders": {"B-9": {"status": "cancelled"}},
+                "refunds": {"A-7": 150},
+            },
+        ),
     ]
     states = tuple(
         StateSnapshot(time_ns=time_ns, state=state, span_id=f"{0xA0 + place:016x}")
