@@ -22,10 +22,10 @@ from agreement import Imported, imported
 
 from redfirst.collector_processor.importing.tau2_bench import Tau2Bench
 from redfirst.evaluators.check import default_checks
-from redfirst.evaluators.rules import Rules, read_rules
+from redfirst.evaluators.rules import read_rules
 from redfirst.evaluators.sensitivity.measuring import Fate, Sensitivity, sensitivity
 from redfirst.evaluators.sensitivity.mutant import Expected
-from redfirst.evaluators.sensitivity.rule_operators import RuleResult, changed_rules, rule_result
+from redfirst.evaluators.sensitivity.rule_operators import RuleResult, rule_results
 
 RULES = Path(__file__).parents[1] / "examples" / "tau2"
 DOMAINS = ("airline", "retail")
@@ -74,14 +74,7 @@ def measure(domain: str, runs: Sequence[Imported]) -> Measured:
     began = time.process_time()
     found = sensitivity([one.run for one in runs], (*default_checks(), *rules.checks))
     print(f"{domain}: {time.process_time() - began:.1f} CPU s")
-    return Measured(domain, runs, found, changed(rules))
-
-
-def changed(rules: Rules) -> list[RuleResult]:
-    """Every changed rule against the tests of its file."""
-    return [
-        rule_result(check, one, rules.tests, ()) for check in rules.checks for one in changed_rules(check)
-    ]
+    return Measured(domain, runs, found, list(rule_results(rules.checks, rules.tests, ())))
 
 
 def show(one: Measured) -> None:
@@ -101,9 +94,8 @@ def show(one: Measured) -> None:
         off = [r for r in found.of(expected) if not r.as_expected]
         print(f"{expected.value}: {len(found.of(expected))}, not as expected {len(off)}")
         for r in off[:20]:
-            print(
-                f"   {name_of(one, r.run_id)} {r.operator} -> {sorted(r.intended)}: {r.fate.value} {sorted(r.killed_by)} | {r.place}"
-            )
+            aim, by = sorted(r.intended), sorted(r.killed_by)
+            print(f"   {name_of(one, r.run_id)} {r.operator} -> {aim}: {r.fate.value} {by} | {r.place}")
     unique, kills = found.unique_kills(), found.kills()
     aimed = {name for r in breaks for name in r.intended}
     print("checks without a place in these runs:", ", ".join(sorted(set(found.checks) - aimed)) or "none")
@@ -119,7 +111,7 @@ def show(one: Measured) -> None:
         if rule.by_test is None:
             print(f"   not told: {rule.check} {rule.operator} {rule.place}")
     print("failed before any change:")
-    for run_id, verdict in found.flagged:
+    for run_id, verdict in found.failed_before:
         print(
             f"   {name_of(one, run_id)} {verdict.check} ({verdict.severity.name.lower()}): {verdict.because[:200]}"
         )
@@ -152,7 +144,7 @@ def data(one: Measured) -> dict[str, Any]:
             }
             for r in found.results
             if not r.as_expected
-        ],  # fmt: skip
+        ],
         "failed before any change": [
             {
                 "run": name_of(one, run_id),
@@ -160,7 +152,7 @@ def data(one: Measured) -> dict[str, Any]:
                 "severity": v.severity.name.lower(),
                 "because": v.because,
             }
-            for run_id, v in found.flagged
+            for run_id, v in found.failed_before
         ],
         "rules changed": [
             {"rule": r.check, "operator": r.operator, "place": r.place, "test": r.by_test} for r in one.rules

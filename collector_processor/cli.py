@@ -66,6 +66,11 @@ VERBS: tuple[Verb, ...] = (
         "redfirst.collector_processor.commands.rules",
         "lint, explain and test a rules file",
     ),
+    Verb(
+        "sensitivity",
+        "redfirst.collector_processor.commands.sensitivity",
+        "plant breaks in right runs and see which check notices",
+    ),
     Verb("traces", "redfirst.collector_processor.commands.traces", "list the runs in the store"),
     Verb(
         "alerts",

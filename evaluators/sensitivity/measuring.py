@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, combinations
 
@@ -73,7 +73,7 @@ class Sensitivity:
     runs: int
     checks: tuple[str, ...]
     results: tuple[Result, ...]
-    flagged: tuple[tuple[str, Verdict], ...] = field(default=())
+    failed_before: tuple[tuple[str, Verdict], ...] = ()
     """What failed before anything was changed: run and verdict."""
 
     def of(self, expected: Expected) -> list[Result]:
@@ -106,6 +106,10 @@ class Sensitivity:
             next(iter(one.killed_by)) for one in self.of(Expected.KILLED) if len(one.killed_by) == 1
         )
 
+    def aims(self) -> Counter[str]:
+        """Breaks that were meant for each check."""
+        return Counter(chain.from_iterable(one.intended for one in self.of(Expected.KILLED)))
+
     def rows(self) -> list[Row]:
         """The measurement by operator and intended check."""
         grouped: dict[tuple[Expected, str, str], list[Result]] = {}
@@ -118,15 +122,18 @@ class Sensitivity:
 def sensitivity(runs: Iterable[Trajectory], checks: Sequence[Check]) -> Sensitivity:
     """Plants every break in every run, and judges each by all checks."""
     results: list[Result] = []
-    flagged: list[tuple[str, Verdict]] = []
+    before: list[tuple[str, Verdict]] = []
     count = 0
     for run in runs:
         count += 1
         of = original(run, tuple(checks))
-        flagged += [(run.run_id, verdict) for verdict in of.verdicts if verdict.outcome is Outcome.FAILED]
+        before += [(run.run_id, verdict) for verdict in of.verdicts if verdict.outcome is Outcome.FAILED]
         results += [result_of(of, mutant) for mutant in mutants(of)]
     return Sensitivity(
-        runs=count, checks=tuple(check.id for check in checks), results=tuple(results), flagged=tuple(flagged)
+        runs=count,
+        checks=tuple(check.id for check in checks),
+        results=tuple(results),
+        failed_before=tuple(before),
     )
 
 

@@ -8,15 +8,16 @@ from redfirst.evaluators import rule_kind_shapes as shapes
 from redfirst.evaluators.check import Check, judge
 from redfirst.evaluators.declared import declared_shape
 from redfirst.evaluators.rule_shapes import RecallShape, StateCollateralShape, StateRequiredShape
-from redfirst.evaluators.sensitivity import arguments, built_in, counts, equivalents, needs, states
+from redfirst.evaluators.sensitivity import arguments, built_in, counts, editing, equivalents, needs, states
 from redfirst.evaluators.sensitivity.mutant import Mutant, Original
 from redfirst.evaluators.sensitivity.places import judged
 from redfirst.evaluators.trajectory import Trajectory
 
 
 def original(run: Trajectory, checks: tuple[Check, ...]) -> Original:
-    """The run with what each check says of it."""
-    return Original(run=run, checks=checks, verdicts=judge(run, checks))
+    """The run, its calls numbered by their places, with what each check says of it."""
+    numbered = editing.with_calls(run, run.tool_calls)
+    return Original(run=numbered, checks=checks, verdicts=judge(numbered, checks))
 
 
 def mutants(of: Original) -> Iterator[Mutant]:

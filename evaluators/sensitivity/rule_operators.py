@@ -38,7 +38,7 @@ class RuleResult:
     by_test: str | None
     """The first test of the file that is no longer met."""
     by_run: str | None
-    """The first run, as recorded or broken, of which it says something else."""
+    """Where no test does: the first run of which it says something else."""
 
 
 def changed_rules(check: Check) -> Iterator[ChangedRule]:
@@ -51,17 +51,21 @@ def changed_rules(check: Check) -> Iterator[ChangedRule]:
             continue
 
 
-def rule_result(
-    check: Check, changed: ChangedRule, tests: Sequence[RuleTest], runs: Sequence[Trajectory]
-) -> RuleResult:
-    """Whether a test of the file or a run tells the changed rule from its original."""
-    return RuleResult(
-        check=check.id,
-        operator=changed.operator,
-        place=changed.place,
-        by_test=next((test.name for test in tests if _fails(test, changed.check)), None),
-        by_run=next((run.run_id for run in runs if _says(run, check) != _says(run, changed.check)), None),
-    )
+def rule_results(
+    checks: Sequence[Check], tests: Sequence[RuleTest], runs: Sequence[Trajectory]
+) -> Iterator[RuleResult]:
+    """For every change of every rule whether a test tells it from the original; where none does, whether a run does."""
+    for check in checks:
+        for changed in changed_rules(check):
+            by_test = next((test.name for test in tests if _fails(test, changed.check)), None)
+            told = (run.run_id for run in runs if _says(run, check) != _says(run, changed.check))
+            yield RuleResult(
+                check=check.id,
+                operator=changed.operator,
+                place=changed.place,
+                by_test=by_test,
+                by_run=next(told, None) if by_test is None else None,
+            )
 
 
 def _fails(test: RuleTest, check: Check) -> bool:
