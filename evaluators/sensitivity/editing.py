@@ -66,13 +66,15 @@ def failing(call: ToolCall) -> ToolCall:
 
 
 def inserted(run: Trajectory, after: ToolCall | None, more: Sequence[ToolCall]) -> Trajectory:
-    """Calls made one after the other behind a call, each in a turn of its own; at the beginning without one.
+    """Calls made one after the other behind a call and those of its turn, each in a turn of its own; at the
+    beginning without one.
 
     What comes later keeps its time and is asked for so many turns later.
     """
-    place = -1 if after is None else after.index
     turn = -1 if after is None else after.turn
-    time_ns = run.start_ns if after is None else after.end_ns
+    beside_it = [one for one in run.tool_calls if one is after or (turn is not None and one.turn == turn)]
+    place = max((one.index for one in beside_it), default=-1)
+    time_ns = max((one.end_ns for one in beside_it), default=run.start_ns)
     new = [
         replace(
             call,

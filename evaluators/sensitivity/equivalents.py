@@ -33,8 +33,8 @@ def equivalents(of: Original) -> Iterator[Mutant]:
 def swap_two_reads(of: Original) -> Iterator[Mutant]:
     """Two reads of one tool that follow each other, made in the other order.
 
-    Both ended ok, ask different things, ask them once in the run, and no state was reported between them. No
-    rule tells the two apart: none names the tool twice, counts rows of it with ``same``, or reads its latest
+    Both ended ok, ask different things, ask them once in the run, and nothing was called beside them or reported
+    between them. No rule tells the two apart: none names the tool twice, counts rows of it with ``same``, or reads its latest
     answer for a call that does not say which of the two it means.
     """
     asked = [_intent(call) for call in of.run.tool_calls]
@@ -43,7 +43,7 @@ def swap_two_reads(of: Original) -> Iterator[Mutant]:
         if (
             one.name == other.name
             and one.agent == other.agent
-            and one.turn != other.turn
+            and _stand_alone(one, other, of.run)
             and all(_is_read(call, of) and asked.count(_intent(call)) == 1 for call in (one, other))
             and not any(one.end_ns <= state.time_ns <= other.start_ns for state in of.run.states)
             and not _told_apart(one, other, of)
@@ -103,9 +103,9 @@ def add_optional_read(of: Original) -> Iterator[Mutant]:
     if _counts_calls(of) or not of.run.tool_calls:
         return
     first = of.run.tool_calls[0]
-    if any(
-        check.spec.get("kind") == "max_consecutive" and _names(first.name, check.spec) for check in of.checks
-    ):
+    beside = {one.name for one in of.run.tool_calls if one is first or one.turn == first.turn}
+    rows = [check.spec for check in of.checks if check.spec.get("kind") == "max_consecutive"]
+    if any(_names(name, spec) for spec in rows for name in beside):
         return
     read = ToolCall(
         index=0, name=_READ, arguments={}, result={"from": 9, "to": 17}, status=CallStatus.OK,
@@ -137,6 +137,20 @@ def _counts_calls(of: Original) -> bool:
     counts = ("budget", "match", "precision", "efficiency", "tool_selection", "learned")
     return any(
         str(check.spec.get("kind")).startswith(counts) or "within_steps" in check.spec for check in of.checks
+    )
+
+
+def _stand_alone(one: ToolCall, other: ToolCall, run: Trajectory) -> bool:
+    """Whether one came before the other, and every third call before or after both, in another turn."""
+    turns = {one.turn, other.turn} - {None}
+    return (
+        one.turn != other.turn
+        and one.end_ns <= other.start_ns
+        and all(
+            (third.end_ns <= one.start_ns or third.start_ns >= other.end_ns) and third.turn not in turns
+            for third in run.tool_calls
+            if third is not one and third is not other
+        )
     )
 
 
