@@ -9,8 +9,8 @@ from itertools import pairwise
 from redfirst.evaluators import rule_kind_shapes as shapes
 from redfirst.evaluators.canonical import INTENT, canonical_text
 from redfirst.evaluators.check import Check
+from redfirst.evaluators.file_shapes import RecallShape
 from redfirst.evaluators.rule_kinds.keys import describe
-from redfirst.evaluators.rule_shapes import RecallShape
 from redfirst.evaluators.sensitivity import editing
 from redfirst.evaluators.sensitivity.mutant import Mutant, Original
 from redfirst.evaluators.trajectory import (
@@ -77,7 +77,7 @@ def breaks_of_errors(of: Original, check: Check) -> Iterator[Mutant]:
 def breaks_of_recall(of: Original, check: Check, shape: RecallShape) -> Iterator[Mutant]:
     """A required call is never made."""
     if of.right(check):
-        for one in shape.required_calls:
+        for one in shape.required_calls or ():
             gone = editing.without(of.run, one.tool)
             yield _mutant("drop_required", f"no {' or '.join(one.tool)}", gone, check)
 

@@ -10,6 +10,7 @@ from redfirst.evaluators.canonical import number_of
 from redfirst.evaluators.check import Check
 from redfirst.evaluators.conditions import parse_condition
 from redfirst.evaluators.paths import call_path, look_into_call
+from redfirst.evaluators.rule_base_shapes import OrderedShape
 from redfirst.evaluators.rule_kinds.keys import Key, bound, describe, equal_keys
 from redfirst.evaluators.sensitivity import editing
 from redfirst.evaluators.sensitivity.meeting import made_true
@@ -126,7 +127,7 @@ def _made_forbidden(
 
 
 def _made(
-    tool: str, shape: shapes.OrderedShape, event: ToolCall, run: Trajectory, *, judged_too: bool = False
+    tool: str, shape: OrderedShape, event: ToolCall, run: Trajectory, *, judged_too: bool = False
 ) -> ToolCall:
     """A call of the tool that has the values of the event at the paths that tie the two together."""
     earlier = [call for call in run.calls_to(tool) if call.arguments]

@@ -34,8 +34,8 @@ def swap_two_reads(of: Original) -> Iterator[Mutant]:
     """Two reads of one tool that follow each other, made in the other order.
 
     Both ended ok, ask different things, ask them once in the run, and nothing was called beside them or reported
-    between them. No rule tells the two apart: none names the tool twice, counts rows of it with ``same``, or reads its latest
-    answer for a call that does not say which of the two it means.
+    between them. No rule tells the two apart: none names the tool twice, counts rows of it with ``same``, or reads
+    its latest answer for a call that does not say which of the two it means.
     """
     asked = [_intent(call) for call in of.run.tool_calls]
     swapped = 0

@@ -10,6 +10,7 @@ from redfirst.evaluators import rule_kind_shapes as shapes
 from redfirst.evaluators.canonical import number_of
 from redfirst.evaluators.check import Check
 from redfirst.evaluators.paths import call_path, look_into_call
+from redfirst.evaluators.rule_base_shapes import OrderedShape
 from redfirst.evaluators.rule_kinds.happenings import ANSWER, EVENT, USER
 from redfirst.evaluators.rule_kinds.keys import describe
 from redfirst.evaluators.rule_kinds.order import before
@@ -153,7 +154,7 @@ def _untimely(
 def _late(
     run: Trajectory,
     check: Check,
-    shape: shapes.OrderedShape,
+    shape: OrderedShape,
     need: CallShape,
     step: CallShape,
     call: ToolCall,

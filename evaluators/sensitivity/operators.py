@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from redfirst.evaluators import rule_kind_shapes as shapes
 from redfirst.evaluators.check import Check, judge
 from redfirst.evaluators.declared import declared_shape
-from redfirst.evaluators.rule_shapes import RecallShape, StateCollateralShape, StateRequiredShape
+from redfirst.evaluators.file_shapes import RecallShape
+from redfirst.evaluators.rule_shapes import StateCollateralShape, StateRequiredShape
 from redfirst.evaluators.sensitivity import arguments, built_in, counts, editing, equivalents, needs, states
 from redfirst.evaluators.sensitivity.mutant import Mutant, Original
 from redfirst.evaluators.sensitivity.places import judged

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from redfirst.evaluators import rule_kind_shapes as shapes
 from redfirst.evaluators.conditions import Look, Where, parse_where
 from redfirst.evaluators.declared_parts import calls_of, when_of
 from redfirst.evaluators.paths import RESULT_OF, RESULTS_OF, call_path
+from redfirst.evaluators.rule_base_shapes import OrderedShape
 from redfirst.evaluators.rule_kinds.calls import EVERY_STATUS, RAN, look
 from redfirst.evaluators.rule_kinds.keys import describe
 from redfirst.evaluators.shapes import CallShape
 from redfirst.evaluators.trajectory import ToolCall, Trajectory
 
 
-def judged(call: CallShape, shape: shapes.OrderedShape, run: Trajectory) -> list[ToolCall]:
+def judged(call: CallShape, shape: OrderedShape, run: Trajectory) -> list[ToolCall]:
     """The calls that a rule surely speaks of."""
     if shape.when is not None and when_of(shape.when).holds(run) is not True:
         return []
     return [one for one in run.calls_to(*call.tool) if speaks_of(call, shape, one, run)]
 
 
-def speaks_of(call: CallShape, shape: shapes.OrderedShape, one: ToolCall, run: Trajectory) -> bool:
+def speaks_of(call: CallShape, shape: OrderedShape, one: ToolCall, run: Trajectory) -> bool:
     """Whether the rule surely judges this call of the run."""
     pattern = calls_of(call, EVERY_STATUS if shape.attempts else RAN)
     return pattern.matches(one, run, shape.order) is True

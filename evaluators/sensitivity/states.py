@@ -33,9 +33,8 @@ def breaks_of_required(of: Original, check: Check, required: Sequence[RequiredSh
         wrong = breaking(required_of(one).must, look_up(last, path), _looking(last))
         if wrong is not MISSING:
             states = (*of.run.states[:-1], _with(of.run.states[-1], path, wrong))
-            yield _mutant(
-                "amount_over", f"{show_path(path)} at the end", replace(of.run, states=states), check
-            )
+            name = "wrong_value" if number_of(wrong) is None else "amount_over"
+            yield _mutant(name, f"{show_path(path)} at the end", replace(of.run, states=states), check)
         writer = _writer(of.run, path)
         if writer is not None and look_up(of.run.states[0].state, path) is not look_up(last, path):
             yield _mutant("drop_write", describe(writer), _undone(of.run, writer), check)

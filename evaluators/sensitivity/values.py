@@ -106,7 +106,7 @@ def _against(test: Test, named: object, value: object) -> Iterator[object]:
     match test.operator:
         case "eq" | "in" | "subset_of":
             yield another(value)
-            yield another(named)
+            yield from map(another, named if isinstance(named, list) else [named])
             yield [another("")]
         case "ne" | "not_in":
             yield from named if isinstance(named, list) else (named,)

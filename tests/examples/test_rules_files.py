@@ -10,10 +10,12 @@ import pytest
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.rule_tests import RuleTest
 from redfirst.evaluators.rules import Rules, read_rules
+from redfirst.evaluators.sensitivity.rule_operators import rule_results
 from redfirst.evaluators.verdict import Outcome
 
 SOURCES = Path(os.environ.get("REDFIRST_SOURCES", Path(__file__).parents[2]))
 FILES = sorted((SOURCES / "examples" / "rules").glob("*.yaml"))
+TAU2 = sorted((SOURCES / "examples" / "tau2").glob("*.yaml"))
 READ = {path.stem: read_rules(path.read_text("utf-8"), path.name) for path in FILES}
 TESTS = [
     pytest.param(rules, test, id=f"{name}: {test.name}")
@@ -47,3 +49,16 @@ def test_every_rule_passes_fails_and_stays_open() -> None:
         right = Outcome.NOT_APPLICABLE if name in LIMITED_TO_NONE else Outcome.PASSED
         assert {right, Outcome.FAILED, Outcome.INCONCLUSIVE} <= seen, name
     assert len(outcomes) == 33
+
+
+@pytest.mark.parametrize("path", TAU2, ids=lambda path: path.name)
+def test_the_rules_of_a_published_policy_do_what_their_tests_say(path: Path) -> None:
+    """Every expectation is met, and every change of a rule breaks one."""
+    rules = read_rules(path.read_text("utf-8"), path.name)
+
+    for test in rules.tests:
+        assert test.run is not None
+        found = {verdict.check: verdict.outcome for verdict in judge(test.run, rules.checks)}
+        assert {name: found[name] for name in test.expect} == test.expect, test.name
+    untold = [one for one in rule_results(rules.checks, rules.tests, ()) if one.by_test is None]
+    assert untold == []
