@@ -276,14 +276,19 @@ class Trajectory:
         return [call for call in self.tool_calls if call.name in names]
 
     def user_texts(self) -> Iterator[str]:
-        """What the user said, as far as it was recorded."""
-        seen = False
-        for message in self.history or ():
-            if message.role == "user" and message.content is not None:
-                seen = True
-                yield message.content
-        if not seen and self.request is not None:
-            yield self.request
+        """What the user said, as far as it was recorded, each text once.
+
+        Later turns may repeat the conversation or be given only what is new. An inner agent's user is an agent.
+        """
+        texts: dict[str, None] = {}
+        turns = [turn for turn in self.model_calls if turn.agent == self.model_calls[0].agent]
+        for messages in (self.history, *(turn.input_messages for turn in turns)):
+            for message in messages or ():
+                if message.role == "user" and message.content is not None:
+                    texts[message.content] = None
+        if not texts and self.request is not None:
+            texts[self.request] = None
+        yield from texts
 
 
 def precedes(earlier: ToolCall, later: ToolCall, *, order: str = "decided") -> bool:

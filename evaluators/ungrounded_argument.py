@@ -115,7 +115,8 @@ class _Sources:
             ):
                 yield text
         for model in run.model_calls:
-            if call.turn is None or model.index == call.turn:
+            # an earlier turn may be all that was given of what was said then
+            if call.turn is None or model.index <= call.turn:
                 yield from self._said(model.index, model.input_messages)
         yield from map(text_of, Schemas(run).definitions())
         yield from (text_of(event.attributes) for event in run.events)

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from redfirst.evaluators import MISSING, CallStatus, Message, Outcome
+from redfirst.evaluators import MISSING, CallStatus, Message, ModelCall, Outcome
 from redfirst.evaluators.claims import claims, whole_id
 from redfirst.evaluators.recovery import recovery
 from redfirst.evaluators.testing import ROOT, a_run, call
@@ -201,3 +201,22 @@ def test_long_numbers_and_odd_values_harm_nothing() -> None:
     assert claims("1" * 30)[0].value == "1" * 30
     assert claims("12345678901234567890123456.5") == []
     assert claims("$0.10")[0].value == Decimal("0.10")
+
+
+def test_an_id_may_have_been_told_in_an_earlier_turn_that_is_not_repeated() -> None:
+    """Where each turn is given only what is new, the user's A-7 of turn 1 is a source in turn 2, not before."""
+    told = (Message(role="user", content="take A-7"),)
+    turns = (
+        ModelCall(index=0, span_id=ROOT, input_messages=(Message(role="user", content="hello"),)),
+        ModelCall(index=1, span_id=ROOT, input_messages=told),
+        ModelCall(index=2, span_id=ROOT, input_messages=()),
+    )
+    run = replace(a_run(call("get", order_id="A-7")), model_calls=turns, history=turns[0].input_messages)
+
+    def of(turn: int) -> Outcome:
+        return ungrounded_argument(
+            replace(run, tool_calls=tuple(replace(one, turn=turn) for one in run.tool_calls))
+        ).outcome
+
+    assert (of(0), of(1), of(2)) == (F, P, P)
+    assert list(run.user_texts()) == ["hello", "take A-7"]
