@@ -66,13 +66,14 @@ def _wrap(function: Callable[P, R], kind: Kind, *, is_async: bool) -> Callable[P
             try:
                 answer = kind.offer(opened, args, kwargs)
                 call: Any = function
-                result = await call(*args, **kwargs) if answer is door.Door.PASS_THROUGH else _given(answer)
+                result = await call(*args, **kwargs) if answer is door.Door.PASS_THROUGH else door.given(answer)
             except BaseException as error:
                 kind.fail(opened, error)
                 raise
             kind.finish(opened, result)
             return result
 
+        setattr(asynchronous, door.ANSWERED, kind.door_kind)
         return asynchronous  # type: ignore[return-value] # R is the coroutine's type
 
     @functools.wraps(function)
@@ -80,22 +81,15 @@ def _wrap(function: Callable[P, R], kind: Kind, *, is_async: bool) -> Callable[P
         opened = kind.open(args, kwargs)
         try:
             answer = kind.offer(opened, args, kwargs)
-            result: R = function(*args, **kwargs) if answer is door.Door.PASS_THROUGH else _given(answer)
+            result: R = function(*args, **kwargs) if answer is door.Door.PASS_THROUGH else door.given(answer)
         except BaseException as error:
             kind.fail(opened, error)
             raise
         kind.finish(opened, result)
         return result
 
+    setattr(synchronous, door.ANSWERED, kind.door_kind)
     return synchronous
-
-
-def _given(answer: door.Answer) -> Any:
-    if isinstance(answer, door.Failed):
-        raise answer.error
-    if isinstance(answer, door.Played):
-        return answer.value
-    raise AssertionError(answer)
 
 
 @overload

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,8 @@ class Played:
     """The call was answered from a recording with this value."""
 
     value: object
+    failed: bool = False
+    """Whether the value says of itself that it is an error, where a framework makes answers of exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,15 @@ class Door(Enum):
 Answer = Played | Failed | Door
 
 
+def given(answer: Answer) -> Any:
+    """The value of an answer from a recording, or its exception raised."""
+    if isinstance(answer, Failed):
+        raise answer.error
+    if isinstance(answer, Played):
+        return answer.value
+    raise AssertionError(answer)
+
+
 class Interceptor(Protocol):
     """Stands in the door during a replay.
 
@@ -60,6 +71,10 @@ class Interceptor(Protocol):
 
     def call(self, call: DoorCall) -> Answer:
         """Answer a tool or model call."""
+        ...
+
+    def refused(self, call: DoorCall) -> None:
+        """Hear of a call that was not made: a framework found that its arguments do not fit the tool."""
         ...
 
     def state(self, snapshot: Mapping[str, object]) -> Mapping[str, object]:
@@ -73,6 +88,9 @@ class _Holder:
     def __init__(self, interceptor: Interceptor | None = None) -> None:
         self.interceptor = interceptor
 
+
+ANSWERED = "__redfirst_door__"
+"""Set on a function that comes to the door itself, so that a framework's adapter leaves its call alone."""
 
 _process = _Holder()
 _door: ContextVar[_Holder] = ContextVar("redfirst_door", default=_process)

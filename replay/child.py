@@ -13,7 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redfirst.replay import leaving
 from redfirst.replay.calling import call, load
@@ -22,6 +22,10 @@ from redfirst.replay.stop import HarnessStop, StopKind
 from redfirst.replay.tape import ModelTape, ModelTurn, Response, ToolFixture, ToolTape
 from redfirst.replay.watching import watch
 from redfirst.replay.world import StreamIds, World
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Tracer
 
 Json = Any
 
@@ -74,7 +78,7 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     from redfirst.evaluators import semconv
-    from redfirst.instrumentation import door, faults, provider
+    from redfirst.instrumentation import adapters, door, faults, provider
     from redfirst.instrumentation.capture import shown, to_text
     from redfirst.instrumentation.otlp_file import to_otlp_json
 
@@ -87,7 +91,9 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
     )
     tracing.add_span_processor(SimpleSpanProcessor(spans))
     provider.isolate(tracing)
+    _gather(tracing)
     door.occupy_process(environment)
+    adapters.install()
     sys.path[:0] = job["path"]
     imported = False
 
@@ -135,6 +141,18 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
             HarnessStop(StopKind.OUR_FAULT, f"redfirst's instrumentation failed in this run: {faults()}")
         )
     return result(told, error)
+
+
+def _gather(tracing: TracerProvider) -> None:
+    """Have every provider that the agent makes, and gives to an instrumentor, trace into this one: no span leaves."""
+    from opentelemetry.sdk.trace import TracerProvider
+
+    tracer_of = TracerProvider.get_tracer
+
+    def get_tracer(_own: TracerProvider, *args: Any, **more: Any) -> Tracer:
+        return tracer_of(tracing, *args, **more)
+
+    TracerProvider.get_tracer = get_tracer  # type: ignore[method-assign]
 
 
 def _environment(job: Mapping[str, Json], world: World) -> Environment:

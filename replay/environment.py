@@ -82,6 +82,15 @@ class Environment:
                 self.latch(fault)
                 raise fault from problem
 
+    def refused(self, call: DoorCall) -> None:
+        """Write down a tool call that its own framework turned down."""
+        with self._lock:
+            self._stopped()
+            self._world.happened()
+            if call.name in self._wanted:
+                self._wanted.remove(call.name)
+            self.events.append({"kind": "tool", "name": call.name, "arguments": call.arguments, "refused": True})
+
     def state(self, snapshot: Mapping[str, Json]) -> Mapping[str, Json]:
         """The replayed state in place of the real one; an incident without states keeps what it is given."""
         with self._lock:
@@ -162,7 +171,7 @@ class Environment:
         self._apply(response, call.arguments)
         if response.error is not None:
             return Failed(recorded_error(response.error))
-        return Played(rebuild(response.returns, call.function))
+        return Played(rebuild(response.returns, call.function), failed=response.failed)
 
     def _apply(self, response: Response, arguments: Mapping[str, Json]) -> None:
         fixture = self._tools.fixtures[response.tool]

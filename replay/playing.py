@@ -88,6 +88,7 @@ def _response(part: ResponsePart) -> dict[str, Json]:
         "when": part.when,
         "after": part.after,
         "returns": part.returns,
+        "failed": part.failed,
         "error": None if part.error is None else part.error.model_dump(),
         "set": part.put,
         "unset": part.unset,

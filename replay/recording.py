@@ -15,12 +15,14 @@ from redfirst.evaluators import (
     ModelCall,
     Source,
     Span,
+    Tokens,
     ToolCall,
     Trajectory,
     semconv,
 )
 from redfirst.evaluators.canonical import VOLATILE_KEYS, canonical_text
 from redfirst.evaluators.rule_kinds.lacking import missing_fact
+from redfirst.replay.asking import asked, recorded_in_facts
 from redfirst.replay.pointers import difference
 from redfirst.replay.scenario import ErrorPart, MatchPart, ResponsePart, ToolPart
 from redfirst.replay.tape import recorded_request, write_key
@@ -28,6 +30,8 @@ from redfirst.replay.tape import recorded_request, write_key
 Json = Any
 Grade = Literal["recorded", "reconstructed"]
 
+REDACTED = "__REDACTED__"
+"""What OpenInference's instrumentors write in place of content that is hidden."""
 _TOKEN = re.compile(r"^(?=.*\d)[0-9A-Za-z_-]{16,}$")
 """Looks like a generated key: uuid, hex, base64url; at least one digit, no spaces, 16 characters or more."""
 
@@ -94,8 +98,10 @@ def _model(made: Recording, run: Trajectory, spans: Mapping[str, Span]) -> None:
         raw_out = _own_json(span, semconv.OUTPUT_VALUE)
         turn: dict[str, Json] = {"turn": number}
         if isinstance(raw_in, dict):
-            turn["request"] = recorded_request(raw_in, seen)
-            seen += turn["request"]["messages"]
+            turn["request"] = recorded_request(asked(raw_in), seen)
+        elif span is None or span.scope != semconv.SCOPE:
+            _request_in_facts(made, turn, call, span, seen)
+        seen += turn.get("request", {}).get("messages", ())
         if call.failed:
             turn["response"], turn["error"] = None, _error(span, call.error)
         elif raw_out is not MISSING:
@@ -111,6 +117,25 @@ def _model(made: Recording, run: Trajectory, spans: Mapping[str, Span]) -> None:
         made.turns.append(turn)
     if not run.model_calls:
         made.notes.append("the run holds no model call")
+
+
+def _request_in_facts(
+    made: Recording, turn: dict[str, Json], call: ModelCall, span: Span | None, seen: Sequence[str]
+) -> None:
+    """The request of a call that another instrumentation recorded: without its messages nothing finds the turn."""
+    made.model_grade = "reconstructed"
+    found = recorded_in_facts(call, span)
+    if found is None:
+        made.gaps.append(f"the messages of model call {turn['turn']} were not recorded (span {call.span_id})")
+        return
+    if any(REDACTED in canonical_text(message) for message in found.messages):
+        made.gaps.append(f"the messages of model call {turn['turn']} are redacted (span {call.span_id})")
+        return
+    turn["request"] = recorded_request(found, seen)
+    for key, what in (("model", "the model's name"), ("tools", "the tools offered"), ("parameters", "parameters")):
+        said = f"model requests: {what} were not recorded and are not compared"
+        if key not in found.keys and said not in made.notes:
+            made.notes.append(said)
 
 
 def _left_behind(made: Recording, run: Trajectory) -> None:
@@ -163,7 +188,22 @@ def _openai_shape(call: ModelCall) -> dict[str, Json]:
             for place, wanted in enumerate(output.tool_calls)
         ]
     finish = call.finish_reason or ("tool_calls" if output.tool_calls else "stop")
-    return {"model": call.model, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+    response = {"model": call.model, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+    usage = _usage(call.tokens)
+    return response | ({"usage": usage} if usage else {})
+
+
+def _usage(tokens: Tokens) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for kind, count, part, of_it in (
+        ("prompt", tokens.input, "cached", tokens.cached),
+        ("completion", tokens.output, "reasoning", tokens.reasoning),
+    ):
+        if count is not None:
+            found[f"{kind}_tokens"] = count
+        if of_it is not None:
+            found[f"{kind}_tokens_details"] = {f"{part}_tokens": of_it}
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +307,8 @@ def _response(
             made.gaps.append(f"the result of {call.name} was not recorded (span {call.span_id})")
             return None
         answer["return"] = value
+        # an error that the framework made an answer of; our own decorators leave none
+        answer["failed"] = call.status is CallStatus.TOOL_ERROR and (span is None or span.scope != semconv.SCOPE)
     if change is not None:
         answer["set"], answer["unset"] = dict(change.put), list(change.unset)
     return ResponsePart.model_validate(

@@ -97,6 +97,8 @@ class ResponsePart(Part):
     when: dict[str, Json] = {}
     after: list[str] = []
     returns: Json = Field(default=None, alias="return")
+    failed: bool = False
+    """Whether ``return`` says of itself that it is an error: a framework's answer in place of an exception."""
     error: ErrorPart | None = None
     put: dict[str, Json] = Field(default={}, alias="set")
     unset: list[str] = []
@@ -107,6 +109,8 @@ class ResponsePart(Part):
     def _answers(self) -> ResponsePart:
         if ("returns" in self.model_fields_set) == (self.error is not None):
             raise ValueError("give exactly one of return, error")
+        if self.failed and self.error is not None:
+            raise ValueError("failed: stands beside return; an error has failed anyway")
         return self
 
     @model_serializer(mode="wrap")

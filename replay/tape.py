@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redfirst.evaluators.canonical import canonical_text, digest, same
+from redfirst.replay.asking import FACTS, Asked, asked, asked_in_facts
 from redfirst.replay.stop import HarnessStop, StopKind
 
 Json = Any
@@ -30,6 +31,8 @@ class Response:
     after: tuple[str, ...] = ()
     """The writes that had succeeded in its run before it, as ``name {arguments}``: it answers in that state."""
     returns: Json = None
+    failed: bool = False
+    """Whether what it returns says of itself that it is an error."""
     error: Mapping[str, Json] | None = None
     """``{type, message}`` of the exception the tool raised."""
     set: Mapping[str, Json] = field(default_factory=dict)
@@ -67,29 +70,15 @@ class ModelTurn:
     error: Mapping[str, Json] | None = None
     """``{type, message}`` when the model call failed."""
     request: Mapping[str, Json] | None = None
-    """``{model, tools, messages: [digest…], new: [message…]}``; ``None``: derived, found by its turn number alone."""
+    """``{model, tools, messages: [digest…], new: [message…]}``, with ``form: facts`` where another instrumentation
+    recorded it; ``None``: derived, found by its turn number alone."""
 
 
-def request_of(arguments: Mapping[str, Json]) -> dict[str, Json]:
-    """What a model call is found by: the model's name, its tools and every message, as digests."""
-    messages = arguments.get("messages", arguments.get("input"))
-    listed = messages if isinstance(messages, list) else [messages]
-    rest = {k: v for k, v in arguments.items() if k not in ("messages", "input", "tools", "model")}
-    return {
-        "model": arguments.get("model"),
-        "tools": digest(arguments.get("tools"))[:16],
-        "rest": digest(rest)[:16],
-        "messages": [digest(message)[:16] for message in listed],
-    }
-
-
-def recorded_request(arguments: Mapping[str, Json], before: Sequence[str]) -> dict[str, Json]:
-    """``request_of`` with the text of the messages that no earlier turn had (``before``: their digests)."""
-    found = request_of(arguments)
-    messages = arguments.get("messages", arguments.get("input"))
-    listed = messages if isinstance(messages, list) else [messages]
-    found["new"] = [m for m, key in zip(listed, found["messages"], strict=True) if key not in before]
-    return found
+def recorded_request(asked: Asked, before: Sequence[str]) -> dict[str, Json]:
+    """The request as a turn keeps it, with the messages that no earlier turn had (``before``: their digests)."""
+    digests = asked.keys["messages"]
+    new = [m for m, key in zip(asked.messages, digests, strict=True) if key not in before]
+    return {**asked.keys, "new": new}
 
 
 def write_key(name: str, arguments: Mapping[str, Json], ignore: Iterable[str] = ()) -> str:
@@ -177,66 +166,54 @@ class ModelTape:
         Raises:
             HarnessStop: ``RECORDING_STALE`` when the prompt or the tools changed, otherwise ``OFF_TAPE``.
         """
-        asked = request_of(arguments)
         self._served += 1
+        forms = {turn.request.get("form") for turn in self._left if turn.request is not None}
+        ways = {form: (asked_in_facts if form == FACTS else asked)(arguments) for form in forms}
         for turn in self._left:
-            if turn.request is not None and all(
-                turn.request.get(key) == value for key, value in asked.items()
-            ):
+            if turn.request is not None and ways[turn.request.get("form")].fits(turn.request):
                 self._left.remove(turn)
                 return turn
         for turn in self._left:
             if turn.request is None and turn.turn == self._served:
                 self._left.remove(turn)
                 return turn
-        raise self._miss(asked, arguments)
+        raise self._miss(ways)
 
-    def _miss(self, asked: Mapping[str, Json], arguments: Mapping[str, Json]) -> HarnessStop:
+    def _miss(self, ways: Mapping[Json, Asked]) -> HarnessStop:
         where = f"Not on tape: model call {self._served}."
-        bound = [turn for turn in self._left if turn.request is not None]
+        bound = [(turn.turn, turn.request) for turn in self._left if turn.request is not None]
         if not bound:
             return HarnessStop(StopKind.OFF_TAPE, f"{where} Every recorded turn has been used.")
-        nearest = max(bound, key=lambda turn: _agreement(turn.request or {}, asked))
-        recorded = nearest.request or {}
-        for key, what in (
-            ("model", "the model"),
-            ("tools", "the tools offered"),
-            ("rest", "the model's parameters"),
-        ):
-            if recorded.get(key) != asked[key]:
-                return HarnessStop(
-                    StopKind.RECORDING_STALE,
-                    f"{where} {what} changed since the recording ({recorded.get(key)} → {asked[key]}): "
-                    f"a recorded model cannot answer for it; use --mode tools.",
-                )
-        return _first_difference(where, recorded, asked, arguments, nearest.turn)
+        number, recorded = max(bound, key=lambda pair: _agreement(pair[1], ways[pair[1].get("form")]))
+        now = ways[recorded.get("form")]
+        stale = now.stale(recorded)
+        if stale is not None:
+            what, was, is_now = stale
+            return HarnessStop(
+                StopKind.RECORDING_STALE,
+                f"{where} {what} changed since the recording ({was} → {is_now}): "
+                f"a recorded model cannot answer for it; use --mode tools.",
+            )
+        return _first_difference(where, recorded, now, number)
 
 
-def _agreement(recorded: Mapping[str, Json], asked: Mapping[str, Json]) -> int:
+def _agreement(recorded: Mapping[str, Json], now: Asked) -> int:
     score = 0
-    for left, right in zip(recorded.get("messages", ()), asked["messages"], strict=False):
+    for left, right in zip(recorded.get("messages", ()), now.keys["messages"], strict=False):
         if left != right:
             break
         score += 2
-    return score + (len(recorded.get("messages", ())) == len(asked["messages"]))
+    return score + (len(recorded.get("messages", ())) == len(now.messages))
 
 
-def _first_difference(
-    where: str,
-    recorded: Mapping[str, Json],
-    asked: Mapping[str, Json],
-    arguments: Mapping[str, Json],
-    turn: int,
-) -> HarnessStop:
-    old, new = list(recorded.get("messages", ())), list(asked["messages"])
+def _first_difference(where: str, recorded: Mapping[str, Json], now: Asked, turn: int) -> HarnessStop:
+    old, new, listed = list(recorded.get("messages", ())), now.keys["messages"], now.messages
     place = next(
         (i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]),
         min(len(old), len(new)),
     )
-    messages = arguments.get("messages", arguments.get("input"))
-    listed = messages if isinstance(messages, list) else [messages]
     fresh = {digest(message)[:16]: message for message in recorded.get("new", ())}
-    was, now = _contrast(
+    was, is_now = _contrast(
         canonical_text(fresh[old[place]]) if place < len(old) and old[place] in fresh else "no such message",
         canonical_text(listed[place]) if place < len(listed) else "no such message",
     )
@@ -251,7 +228,7 @@ def _first_difference(
     )
     return HarnessStop(
         kind,
-        f"{where} Its request leaves recorded turn {turn} at messages[{place}]: recorded {was}, asked {now}: {advice}.",
+        f"{where} Its request leaves recorded turn {turn} at messages[{place}]: recorded {was}, asked {is_now}: {advice}.",
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from redfirst.replay.asking import asked
 from redfirst.replay.stop import HarnessStop, StopKind
 from redfirst.replay.tape import (
     ModelTape,
@@ -110,7 +111,7 @@ USER = {"role": "user", "content": "hello"}
 
 def a_turn(number: int, *messages: dict[str, str], reply: str = "hi", **rest: Any) -> ModelTurn:
     return ModelTurn(
-        turn=number, response=reply, request=recorded_request({"messages": list(messages), **rest}, before=[])
+        turn=number, response=reply, request=recorded_request(asked({"messages": list(messages), **rest}), before=[])
     )
 
 
