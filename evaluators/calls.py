@@ -221,12 +221,13 @@ def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool, whol
     wrong = _wrong(said, answer)
     status, error, how = CallStatus.UNKNOWN, None, ""
     result: object = MISSING
+    writes = writes or _framework(tree, item.model)
     if asked.arguments is None and asked.raw_arguments:
         status, error = CallStatus.NOT_EXECUTED, content or _NOT_JSON
     elif said is not MISSING and not (wrong is not None and writes):
         status, error, result = (CallStatus.OK if wrong is None else CallStatus.TOOL_ERROR), wrong, said
         how = "status: inferred from the answer in a later message"
-    elif answer is None and whole and (writes or _framework(tree, item.model)):
+    elif answer is None and whole and writes:
         status = CallStatus.NOT_EXECUTED
     elif wrong is not None:
         status, error = CallStatus.NOT_EXECUTED, wrong

@@ -102,11 +102,17 @@ def _unseen(run: Trajectory, execution: Execution) -> str | None:
     seen = Counter(
         event.get("name") for event in map(json.loads, execution.events) if event["kind"] == "tool"
     )
-    told = Counter(call.name for call in run.tool_calls if call.ran and call.source is Source.SPAN)
+    ran = [call for call in run.tool_calls if call.ran]
+    told = Counter(call.name for call in ran if call.source is Source.SPAN)
     for name, times in sorted((told - seen).items()):
         return (
             f"{name} stands on the run's spans {times} time(s) more than the replay answered it: "
             f"it was called for real or not at all. Put @tool on it."
+        )
+    for name, times in sorted((Counter(call.name for call in ran) - seen).items()):
+        return (
+            f"the model was given an answer of {name} {times} time(s) more than the replay answered it. Put @tool on "
+            f"it; where the agent's code refuses a call, let its answer say so: 'Error: …'."
         )
     return None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -69,7 +69,8 @@ class Usage:
 class ModelServer:
     """Serves until closed, and counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, scripts: Mapping[str, Script] = SCRIPTS) -> None:
+        self.scripts = scripts
         self.requests: list[tuple[str, str]] = []
         """Path and script of every request that was answered, in order."""
         self._lock = threading.Lock()
@@ -89,6 +90,9 @@ class ModelServer:
         self._server.server_close()
         self._thread.join()
 
+    def _script_of(self, body: str) -> str | None:
+        return next((name for name, script in self.scripts.items() if script.request in body), None)
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         outer = self
 
@@ -98,13 +102,13 @@ class ModelServer:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 speak = {"/v1/chat/completions": _chat, "/v1/responses": _response}.get(self.path)
-                name = _script_of(json.dumps(body, ensure_ascii=False))
+                name = outer._script_of(json.dumps(body, ensure_ascii=False))
                 if speak is None or name is None or body.get("stream"):
                     self._answer(400, {"error": {"message": "nothing is scripted for this request"}})
                     return
                 with outer._lock:
                     outer.requests.append((self.path, name))
-                self._answer(200, speak(body, name))
+                self._answer(200, speak(body, name, outer.scripts[name]))
 
             def _answer(self, status: int, answer: dict[str, Any]) -> None:
                 text = json.dumps(answer).encode()
@@ -120,10 +124,6 @@ class ModelServer:
         return Handler
 
 
-def _script_of(body: str) -> str | None:
-    return next((name for name, script in SCRIPTS.items() if script.request in body), None)
-
-
 def _call_id(name: str, turn: int, place: int) -> str:
     return f"call_{name}_{turn}_{place}"
 
@@ -136,9 +136,8 @@ def _turn(said: Sequence[str], script: Script, name: str) -> tuple[int, Sequence
     return turn, script.turns[turn] if turn < len(script.turns) else ()
 
 
-def _chat(body: dict[str, Any], name: str) -> dict[str, Any]:
+def _chat(body: dict[str, Any], name: str, script: Script) -> dict[str, Any]:
     """The answer of ``/v1/chat/completions``."""
-    script = SCRIPTS[name]
     said = [call["id"] for message in body["messages"] for call in message.get("tool_calls") or ()]
     turn, calls = _turn(said, script, name)
     message: dict[str, Any] = {"role": "assistant", "content": None if calls else script.answer}
@@ -168,9 +167,8 @@ def _chat(body: dict[str, Any], name: str) -> dict[str, Any]:
     }
 
 
-def _response(body: dict[str, Any], name: str) -> dict[str, Any]:
+def _response(body: dict[str, Any], name: str, script: Script) -> dict[str, Any]:
     """The answer of ``/v1/responses``."""
-    script = SCRIPTS[name]
     given = body["input"] if isinstance(body["input"], list) else []
     said = [item["call_id"] for item in given if item.get("type") == "function_call"]
     turn, calls = _turn(said, script, name)

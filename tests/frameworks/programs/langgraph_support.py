@@ -44,11 +44,6 @@ get_order.handle_tool_error = True
 TOOLS = {each.name: each for each in (verify_identity, get_order, cancel_order)}
 
 
-def verified(state: MessagesState) -> bool:
-    """Whether the customer has been verified."""
-    return any(isinstance(said, ToolMessage) and said.name == "verify_identity" for said in state["messages"])
-
-
 def act(state: MessagesState) -> dict:
     """Do what the model asked for; a cancellation that gave no receipt is tried once more."""
     answers = []
