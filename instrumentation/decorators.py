@@ -66,7 +66,13 @@ def _wrap(function: Callable[P, R], kind: Kind, *, is_async: bool) -> Callable[P
             try:
                 answer = kind.offer(opened, args, kwargs)
                 call: Any = function
-                result = await call(*args, **kwargs) if answer is door.Door.PASS_THROUGH else door.given(answer)
+                if answer is not door.Door.PASS_THROUGH:
+                    result = door.given(answer)
+                elif kind.door_kind != "model" or door.interceptor() is None:
+                    result = await call(*args, **kwargs)
+                else:
+                    with door.let_through():
+                        result = await call(*args, **kwargs)
             except BaseException as error:
                 kind.fail(opened, error)
                 raise
@@ -81,7 +87,14 @@ def _wrap(function: Callable[P, R], kind: Kind, *, is_async: bool) -> Callable[P
         opened = kind.open(args, kwargs)
         try:
             answer = kind.offer(opened, args, kwargs)
-            result: R = function(*args, **kwargs) if answer is door.Door.PASS_THROUGH else door.given(answer)
+            result: R
+            if answer is not door.Door.PASS_THROUGH:
+                result = door.given(answer)
+            elif kind.door_kind != "model" or door.interceptor() is None:
+                result = function(*args, **kwargs)
+            else:
+                with door.let_through():
+                    result = function(*args, **kwargs)
         except BaseException as error:
             kind.fail(opened, error)
             raise

@@ -93,12 +93,28 @@ ANSWERED = "__redfirst_door__"
 """Set on a function that comes to the door itself, so that a framework's adapter leaves its call alone."""
 
 _process = _Holder()
+_passing: ContextVar[bool] = ContextVar("redfirst_door_passing", default=False)
 _door: ContextVar[_Holder] = ContextVar("redfirst_door", default=_process)
 
 
 def interceptor() -> Interceptor | None:
     """Who stands in the door of the current context; ``None`` in production."""
     return _door.get().interceptor
+
+
+def passing() -> bool:
+    """Whether a model call that was let through is being made here."""
+    return _passing.get()
+
+
+@contextmanager
+def let_through() -> Iterator[None]:
+    """Make a model call that was let through: the client it is made by comes to the door no second time."""
+    token = _passing.set(True)
+    try:
+        yield
+    finally:
+        _passing.reset(token)
 
 
 def occupy_process(who: Interceptor | None) -> None:

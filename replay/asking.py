@@ -50,7 +50,14 @@ class Asked:
 
     def fits(self, recorded: Mapping[str, Json]) -> bool:
         """Whether this is the recorded request."""
-        return self.stale(recorded) is None and recorded.get("messages") == self.keys["messages"]
+        return self.stale(recorded) is None and recorded.get("messages") == self.beside(recorded).keys["messages"]
+
+    def beside(self, recorded: Mapping[str, Json]) -> Asked:
+        """The request without the system prompt, where the recording has ``system: false``: it was not recorded."""
+        if recorded.get("system", True) or not _instructed(self.messages):
+            return self
+        keys = {**self.keys, "messages": self.keys["messages"][1:]}
+        return Asked(keys=keys, messages=self.messages[1:])
 
     def stale(self, recorded: Mapping[str, Json]) -> tuple[str, str, str] | None:
         """What beside the messages changed since the recording, was and is; what was not recorded did not."""
@@ -107,11 +114,17 @@ def recorded_in_facts(call: ModelCall, span: Span | None) -> Asked | None:
         return None
     listed = facts(call.input_messages)
     keys: dict[str, Json] = {"form": FACTS, "messages": [digest(message)[:16] for message in listed]}
+    if span is not None and span.scope == _OF_THE_RESPONSE and not _instructed(listed):
+        keys["system"] = False
     if call.tools is not None:
         keys["tools"] = _tools(call.tools)
     if span is not None and span.scope != _OF_THE_RESPONSE:
         keys |= _parameters(span.attributes)
     return Asked(keys=keys, messages=listed)
+
+
+def _instructed(messages: Sequence[Json]) -> bool:
+    return bool(messages) and messages[0]["role"] == "system"
 
 
 def _parameters(attributes: Mapping[str, object]) -> dict[str, Json]:

@@ -132,10 +132,11 @@ def _request_in_facts(
         made.gaps.append(f"the messages of model call {turn['turn']} are redacted (span {call.span_id})")
         return
     turn["request"] = recorded_request(found, seen)
-    for key, what in (("model", "the model's name"), ("tools", "the tools offered"), ("parameters", "parameters")):
-        said = f"model requests: {what} were not recorded and are not compared"
-        if key not in found.keys and said not in made.notes:
-            made.notes.append(said)
+    told = (("model", "model"), ("tools", "tools offered"), ("parameters", "parameters"), ("system", "system prompt"))
+    unknown = [what for key, what in told if (key in found.keys) is (key == "system")]
+    said = f"model requests: not recorded and not compared: {', '.join(unknown)}"
+    if unknown and said not in made.notes:
+        made.notes.append(said)
 
 
 def _left_behind(made: Recording, run: Trajectory) -> None:

@@ -185,7 +185,7 @@ class ModelTape:
         if not bound:
             return HarnessStop(StopKind.OFF_TAPE, f"{where} Every recorded turn has been used.")
         number, recorded = max(bound, key=lambda pair: _agreement(pair[1], ways[pair[1].get("form")]))
-        now = ways[recorded.get("form")]
+        now = ways[recorded.get("form")].beside(recorded)
         stale = now.stale(recorded)
         if stale is not None:
             what, was, is_now = stale
@@ -198,7 +198,7 @@ class ModelTape:
 
 
 def _agreement(recorded: Mapping[str, Json], now: Asked) -> int:
-    score = 0
+    score, now = 0, now.beside(recorded)
     for left, right in zip(recorded.get("messages", ()), now.keys["messages"], strict=False):
         if left != right:
             break

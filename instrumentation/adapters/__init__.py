@@ -18,6 +18,9 @@ from typing import Any
 ADAPTED = {
     "langchain_core.language_models.chat_models": "redfirst.instrumentation.adapters.langchain:models",
     "langchain_core.tools.base": "redfirst.instrumentation.adapters.langchain:tools",
+    "openai.resources.chat.completions.completions": "redfirst.instrumentation.adapters.openai_client:completions",
+    "openai.resources.responses.responses": "redfirst.instrumentation.adapters.openai_client:responses",
+    "agents.tool": "redfirst.instrumentation.adapters.openai_agents:tools",
 }
 """Module of a framework → the function that adapts it."""
 
@@ -34,8 +37,8 @@ def install() -> None:
     sys.meta_path.insert(0, _Watch())
 
 
-def hold(owner: type, *names: str) -> tuple[Any, ...]:
-    """The methods that an adapter stands before.
+def hold(owner: Any, *names: str) -> tuple[Any, ...]:
+    """The functions of a class or module that an adapter stands before.
 
     Raises:
         Unadaptable: one of them is not there.
@@ -43,7 +46,7 @@ def hold(owner: type, *names: str) -> tuple[Any, ...]:
     missing = [name for name in names if not callable(getattr(owner, name, None))]
     if missing:
         raise Unadaptable(
-            f"{owner.__module__}.{owner.__qualname__} has no {missing[0]}; this version cannot be replayed "
+            f"{getattr(owner, '__qualname__', owner.__name__)} has no {missing[0]}; this version cannot be replayed "
             f"through its own calls: wrap the agent's tools and model in @tool and @model."
         )
     return tuple(getattr(owner, name) for name in names)

@@ -34,7 +34,8 @@ def models(module: ModuleType) -> None:
     def generated(self: Any, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any) -> Any:
         answer = _ask(self, messages, stop, more)
         if answer is door.Door.PASS_THROUGH:
-            return generate(self, messages, stop=stop, run_manager=run_manager, **more)
+            with door.let_through():
+                return generate(self, messages, stop=stop, run_manager=run_manager, **more)
         return _result(door.given(answer))
 
     @functools.wraps(agenerate)
@@ -43,7 +44,8 @@ def models(module: ModuleType) -> None:
     ) -> Any:
         answer = _ask(self, messages, stop, more)
         if answer is door.Door.PASS_THROUGH:
-            return await agenerate(self, messages, stop=stop, run_manager=run_manager, **more)
+            with door.let_through():
+                return await agenerate(self, messages, stop=stop, run_manager=run_manager, **more)
         return _result(door.given(answer))
 
     @functools.wraps(should_stream)

@@ -11,15 +11,18 @@ from redfirst.instrumentation.capture import plain
 
 
 def offer_model(name: str, request: Mapping[str, Any]) -> door.Answer:
-    """Offer a model call to whoever stands in the door; an answer is a reply as a vendor's API gives it."""
+    """Offer a model call to whoever stands in the door; an answer is a reply as a vendor's API gives it.
+
+    A call inside one that passed through is the same call, and is not offered again.
+    """
     standing = door.interceptor()
-    if standing is None:
+    if standing is None or door.passing():
         return door.Door.PASS_THROUGH
-    return standing.call(door.DoorCall(kind="model", name=name, arguments=plain(request), function=_reply))
+    return standing.call(door.DoorCall(kind="model", name=name, arguments=plain(request), function=unannotated))
 
 
-def _reply() -> Any:
-    """What a recording gives is rebuilt by the adapter, not by an annotation."""
+def unannotated() -> Any:
+    """Stands for a function whose recorded values no annotation rebuilds."""
 
 
 def comes_itself(function: Callable[..., Any] | None) -> bool:

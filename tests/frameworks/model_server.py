@@ -128,18 +128,23 @@ def _call_id(name: str, turn: int, place: int) -> str:
     return f"call_{name}_{turn}_{place}"
 
 
-def _turn(said: Sequence[str], script: Script, name: str) -> tuple[int, Sequence[Call]]:
-    """The number of the model's next turn and the calls it makes in it, from the ids of those it made."""
+def _turn(
+    said: Sequence[str], script: Script, name: str, body: dict[str, Any]
+) -> tuple[int, Sequence[Call]]:
+    """The number of the model's next turn and the calls it makes in it, from the ids of those it made; no call of a
+    tool that it is not offered."""
+    offered = [tool.get("function", tool).get("name") for tool in body.get("tools") or ()]
     turn = 0
     while _call_id(name, turn, 0) in said:
         turn += 1
-    return turn, script.turns[turn] if turn < len(script.turns) else ()
+    wanted = script.turns[turn] if turn < len(script.turns) else ()
+    return turn, [call for call in wanted if call[0] in offered]
 
 
 def _chat(body: dict[str, Any], name: str, script: Script) -> dict[str, Any]:
     """The answer of ``/v1/chat/completions``."""
     said = [call["id"] for message in body["messages"] for call in message.get("tool_calls") or ()]
-    turn, calls = _turn(said, script, name)
+    turn, calls = _turn(said, script, name, body)
     message: dict[str, Any] = {"role": "assistant", "content": None if calls else script.answer}
     if calls:
         message["tool_calls"] = [
@@ -171,7 +176,7 @@ def _response(body: dict[str, Any], name: str, script: Script) -> dict[str, Any]
     """The answer of ``/v1/responses``."""
     given = body["input"] if isinstance(body["input"], list) else []
     said = [item["call_id"] for item in given if item.get("type") == "function_call"]
-    turn, calls = _turn(said, script, name)
+    turn, calls = _turn(said, script, name, body)
     output: list[dict[str, Any]] = [
         {
             "type": "function_call",
@@ -198,6 +203,7 @@ def _response(body: dict[str, Any], name: str, script: Script) -> dict[str, Any]
         "created_at": 1_900_000_000,
         "status": "completed",
         "model": body["model"],
+        "instructions": body.get("instructions"),
         "output": output,
         "parallel_tool_calls": True,
         "tool_choice": "auto",

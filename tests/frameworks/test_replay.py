@@ -53,7 +53,9 @@ class Program:
     mended: Change
     """Cancels once."""
     guarded: Change
-    """Refuses to cancel for a customer who was not verified."""
+    """Does not cancel for a customer who was not verified."""
+    told: str
+    """Why the recording cannot answer the guarded program."""
     prompted: Change
     """Another system prompt."""
 
@@ -69,6 +71,18 @@ PROGRAMS = {
             "            continue\n"
             '        answer = TOOLS[call["name"]].invoke(call)\n        if',
         ),
+        told="took another way",
+        prompted=("You help customers", "You help all customers"),
+    ),
+    "openai-agents": Program(
+        file="openai_agents_support.py",
+        mended=('"receipt" not in result.final_output', "not result.final_output"),
+        guarded=(
+            "@function_tool\nasync def cancel_order",
+            '@function_tool(is_enabled=lambda context, agent: "verify_identity" in context.context)\n'
+            "async def cancel_order",
+        ),
+        told="the tools offered changed",
         prompted=("You help customers", "You help all customers"),
     ),
 }
@@ -196,9 +210,9 @@ def test_a_fault_of_the_model_is_proven_and_a_guard_in_the_code_seen_green(desk:
     assert len(desk.model.requests) == asked
     desk.write(desk.program.mended, name="before.py")
     desk.write(desk.program.mended, desk.program.guarded)
-    assert "took another way" in desk.redfirst("run", code=3)
+    assert desk.program.told in " ".join(desk.redfirst("run", code=3).split())
     desk.redfirst("prove", "scenarios", "--agent", "before:make", "--control", "support:make")
     live = len(desk.model.requests)
-    assert live == asked + 1  # the guard's answer is the one thing no recording answers
+    assert live > asked  # what the guard changes no recording answers
     assert "1 GREEN" in desk.redfirst("run")
     assert len(desk.model.requests) == live

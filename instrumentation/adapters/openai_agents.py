@@ -1,0 +1,70 @@
+"""The OpenAI Agents SDK: function tools come to the door inside their own spans; models through the OpenAI client."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from redfirst.instrumentation import door
+from redfirst.instrumentation.adapters import hold
+from redfirst.instrumentation.adapters.recorded import arguments_of, as_promised, comes_itself, unannotated
+from redfirst.instrumentation.capture import plain
+
+_INVOKE = "_invoke_function_tool_with_metadata"
+
+
+def tools(module: ModuleType) -> None:
+    """Have every ``FunctionTool`` answered at the door; an agent as a tool runs, and its own calls are answered."""
+    (invoke,) = hold(module, _INVOKE)
+
+    @functools.wraps(invoke)
+    async def invoked(*, function_tool: Any, context: Any, arguments: str) -> Any:
+        standing = door.interceptor()
+        function = _function(function_tool)
+        if standing is None or comes_itself(function) or getattr(function_tool, "_is_agent_tool", False):
+            return await invoke(function_tool=function_tool, context=context, arguments=arguments)
+        named = arguments_of(arguments)
+        call = door.DoorCall(
+            kind="tool",
+            name=function_tool.name,
+            arguments={"input": arguments} if named is None else plain(named),
+            function=function,
+        )
+        if named is None:  # the SDK refuses it before the function is called
+            standing.refused(call)
+            return await invoke(function_tool=function_tool, context=context, arguments=arguments)
+
+        async def answered(_context: Any, _arguments: str) -> Any:
+            answer = standing.call(call)
+            value = as_promised(door.given(answer), function)
+            if isinstance(answer, door.Played) and answer.failed:
+                _mark_failed(call.name, value)
+            return value
+
+        stand_in = copy.copy(function_tool)
+        stand_in.on_invoke_tool = answered
+        return await invoke(function_tool=stand_in, context=context, arguments=arguments)
+
+    setattr(module, _INVOKE, invoked)
+
+
+def _function(tool: Any) -> Callable[..., Any]:
+    wrapped = getattr(tool.on_invoke_tool, "_get_wrapped_callable", None)
+    found = wrapped() if wrapped is not None else None
+    return found if callable(found) else unannotated
+
+
+def _mark_failed(name: str, said: Any) -> None:
+    """As the SDK marks the span of a call whose error it answered with a text."""
+    from agents.tracing import get_current_span
+
+    span = get_current_span()
+    if span is not None:
+        text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        span.set_error(
+            {"message": "Error running tool (non-fatal)", "data": {"tool_name": name, "error": text}}
+        )
