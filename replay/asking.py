@@ -50,7 +50,10 @@ class Asked:
 
     def fits(self, recorded: Mapping[str, Json]) -> bool:
         """Whether this is the recorded request."""
-        return self.stale(recorded) is None and recorded.get("messages") == self.beside(recorded).keys["messages"]
+        return (
+            self.stale(recorded) is None
+            and recorded.get("messages") == self.beside(recorded).keys["messages"]
+        )
 
     def beside(self, recorded: Mapping[str, Json]) -> Asked:
         """The request without the system prompt, where the recording has ``system: false``: it was not recorded."""

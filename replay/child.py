@@ -152,7 +152,7 @@ def _gather(tracing: TracerProvider) -> None:
     def get_tracer(_own: TracerProvider, *args: Any, **more: Any) -> Tracer:
         return tracer_of(tracing, *args, **more)
 
-    TracerProvider.get_tracer = get_tracer  # type: ignore[method-assign]
+    TracerProvider.get_tracer = get_tracer  # type: ignore[method-assign, assignment]
 
 
 def _environment(job: Mapping[str, Json], world: World) -> Environment:

@@ -89,7 +89,9 @@ class Environment:
             self._world.happened()
             if call.name in self._wanted:
                 self._wanted.remove(call.name)
-            self.events.append({"kind": "tool", "name": call.name, "arguments": call.arguments, "refused": True})
+            self.events.append(
+                {"kind": "tool", "name": call.name, "arguments": call.arguments, "refused": True}
+            )
 
     def state(self, snapshot: Mapping[str, Json]) -> Mapping[str, Json]:
         """The replayed state in place of the real one; an incident without states keeps what it is given."""

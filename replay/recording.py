@@ -132,7 +132,12 @@ def _request_in_facts(
         made.gaps.append(f"the messages of model call {turn['turn']} are redacted (span {call.span_id})")
         return
     turn["request"] = recorded_request(found, seen)
-    told = (("model", "model"), ("tools", "tools offered"), ("parameters", "parameters"), ("system", "system prompt"))
+    told = (
+        ("model", "model"),
+        ("tools", "tools offered"),
+        ("parameters", "parameters"),
+        ("system", "system prompt"),
+    )
     unknown = [what for key, what in told if (key in found.keys) is (key == "system")]
     said = f"model requests: not recorded and not compared: {', '.join(unknown)}"
     if unknown and said not in made.notes:
@@ -309,7 +314,9 @@ def _response(
             return None
         answer["return"] = value
         # an error that the framework made an answer of; our own decorators leave none
-        answer["failed"] = call.status is CallStatus.TOOL_ERROR and (span is None or span.scope != semconv.SCOPE)
+        answer["failed"] = call.status is CallStatus.TOOL_ERROR and (
+            span is None or span.scope != semconv.SCOPE
+        )
     if change is not None:
         answer["set"], answer["unset"] = dict(change.put), list(change.unset)
     return ResponsePart.model_validate(

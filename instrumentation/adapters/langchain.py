@@ -98,9 +98,7 @@ def _result(response: Any) -> Any:
             said = {"name": wanted.name, "args": wanted.arguments, "id": wanted.call_id, "error": None}
             broken.append(said | {"type": "invalid_tool_call"})
         else:
-            calls.append(
-                {"name": wanted.name, "args": arguments, "id": wanted.call_id, "type": "tool_call"}
-            )
+            calls.append({"name": wanted.name, "args": arguments, "id": wanted.call_id, "type": "tool_call"})
     told = {"model_name": reply.model, "finish_reason": reply.finish_reason}
     message = AIMessage(
         content=reply.turn.text or "",

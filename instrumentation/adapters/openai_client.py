@@ -114,7 +114,7 @@ def _completion(recorded: Any, reply: Reply, more: Mapping[str, Any]) -> Any:
 def _response(_recorded: Any, reply: Reply, more: Mapping[str, Any]) -> Any:
     from openai.types.responses import Response
 
-    said = {"type": "output_text", "text": reply.turn.text, "annotations": []}
+    said: dict[str, Any] = {"type": "output_text", "text": reply.turn.text, "annotations": []}
     message = {
         "type": "message",
         "id": "msg_recorded",

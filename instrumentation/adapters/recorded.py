@@ -18,7 +18,9 @@ def offer_model(name: str, request: Mapping[str, Any]) -> door.Answer:
     standing = door.interceptor()
     if standing is None or door.passing():
         return door.Door.PASS_THROUGH
-    return standing.call(door.DoorCall(kind="model", name=name, arguments=plain(request), function=unannotated))
+    return standing.call(
+        door.DoorCall(kind="model", name=name, arguments=plain(request), function=unannotated)
+    )
 
 
 def unannotated() -> Any:

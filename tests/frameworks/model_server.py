@@ -128,9 +128,7 @@ def _call_id(name: str, turn: int, place: int) -> str:
     return f"call_{name}_{turn}_{place}"
 
 
-def _turn(
-    said: Sequence[str], script: Script, name: str, body: dict[str, Any]
-) -> tuple[int, Sequence[Call]]:
+def _turn(said: Sequence[str], script: Script, name: str, body: dict[str, Any]) -> tuple[int, Sequence[Call]]:
     """The number of the model's next turn and the calls it makes in it, from the ids of those it made; no call of a
     tool that it is not offered."""
     offered = [tool.get("function", tool).get("name") for tool in body.get("tools") or ()]

@@ -67,7 +67,8 @@ PROGRAMS = {
         guarded=(
             '        answer = TOOLS[call["name"]].invoke(call)\n        if',
             '        if call["name"] == "cancel_order" and "verify_identity" not in str(state["messages"]):\n'
-            '            answers.append(ToolMessage("Error: verify the customer first", tool_call_id=call["id"]))\n'
+            '            refused = {"role": "tool", "tool_call_id": call["id"]}\n'
+            '            answers.append(refused | {"content": "Error: verify the customer first"})\n'
             "            continue\n"
             '        answer = TOOLS[call["name"]].invoke(call)\n        if',
         ),
@@ -81,6 +82,18 @@ PROGRAMS = {
             "@function_tool\nasync def cancel_order",
             '@function_tool(is_enabled=lambda context, agent: "verify_identity" in context.context)\n'
             "async def cancel_order",
+        ),
+        told="the tools offered changed",
+        prompted=("You help customers", "You help all customers"),
+    ),
+    "pydantic-ai": Program(
+        file="pydantic_ai_support.py",
+        mended=('"receipt" not in result.output', "not result.output"),
+        guarded=(
+            "@agent.tool\nasync def cancel_order",
+            "async def known(context, definition):\n"
+            '    return definition if "verified" in str(context.messages) else None\n\n\n'
+            "@agent.tool(prepare=known)\nasync def cancel_order",
         ),
         told="the tools offered changed",
         prompted=("You help customers", "You help all customers"),

@@ -111,7 +111,9 @@ USER = {"role": "user", "content": "hello"}
 
 def a_turn(number: int, *messages: dict[str, str], reply: str = "hi", **rest: Any) -> ModelTurn:
     return ModelTurn(
-        turn=number, response=reply, request=recorded_request(asked({"messages": list(messages), **rest}), before=[])
+        turn=number,
+        response=reply,
+        request=recorded_request(asked({"messages": list(messages), **rest}), before=[]),
     )
 
 

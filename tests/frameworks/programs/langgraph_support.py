@@ -7,7 +7,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT. It cancels some orders twice: the shop answers with
 import os
 import sys
 
-from langchain_core.messages import SystemMessage, ToolMessage
+from langchain_core.messages import SystemMessage
 from langchain_core.tools import ToolException, tool
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, MessagesState, StateGraph
