@@ -19,6 +19,8 @@ _INVOKE = "_invoke_function_tool_with_metadata"
 
 def tools(module: ModuleType) -> None:
     """Have every ``FunctionTool`` answered at the door; an agent as a tool runs, and its own calls are answered."""
+    if not hasattr(module, "FunctionTool"):
+        return  # many a project has a package of its own that is called agents
     (invoke,) = hold(module, _INVOKE)
 
     @functools.wraps(invoke)
