@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from redfirst.collector_processor.terminal import clean
 from redfirst.evaluators.errors import RedfirstError
 
 USAGE = 2
@@ -118,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(arguments)
         sys.stdout.flush()
     except RedfirstError as problem:
-        print(f"redfirst: {' '.join(str(problem).split())}", file=sys.stderr)
+        print(f"redfirst: {clean(' '.join(str(problem).split()))}", file=sys.stderr)
         return problem.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
