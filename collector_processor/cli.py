@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 from redfirst.collector_processor.terminal import clean
 from redfirst.evaluators.errors import RedfirstError
@@ -138,7 +139,7 @@ def _open_streams() -> None:
     """Python has no stream where the caller closed it (``>&-``); what is printed goes nowhere, the exit code stands."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - lives as long as the process
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
 
 
 def _run(arguments: Sequence[str]) -> int:

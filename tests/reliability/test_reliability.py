@@ -266,7 +266,7 @@ def test_the_exit_code_is_the_verdict_though_nobody_reads(write: Write, how: str
     if how == "closed":
         command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
     buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:  # noqa: S603
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:
         assert process.stdout is not None
         process.stdout.close()
         assert process.stderr is not None

@@ -570,7 +570,7 @@ def test_a_damaged_state_file_is_put_aside_whatever_is_wrong(tmp_path: Path, dam
 def test_a_state_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     """A folder stands in its place."""
     (tmp_path / FILE).mkdir()
-    with pytest.raises(ConfigurationError, match="alerts.json: cannot be read"):
+    with pytest.raises(ConfigurationError, match=r"alerts\.json: cannot be read"):
         AlertFile(tmp_path / FILE)
 
 
