@@ -139,7 +139,7 @@ def _open_streams() -> None:
     """Python has no stream where the caller closed it (``>&-``); what is printed goes nowhere, the exit code stands."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _run(arguments: Sequence[str]) -> int:
