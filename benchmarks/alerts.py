@@ -24,7 +24,7 @@ from redfirst.collector_processor.alerting.cusum import Drop
 from redfirst.collector_processor.alerting.policy import HOUR_NS, Policy, Sample, Standing
 from redfirst.collector_processor.alerting.reference import Reference, design_effect
 from redfirst.collector_processor.settings import AlertSettings
-from redfirst.evaluators.statistics.proportions import wilson_bounds
+from redfirst.evaluators.statistics.proportions import Interval, wilson
 
 Runs = NDArray[np.bool_]
 """(simulations, runs): whether each was good."""
@@ -201,7 +201,6 @@ OUT_OF_REACH = frozenset({(0.99, 300, 0.2)})
 """(rate, reference runs, ICC) where a reference of thirty sessions holds three failures: it tells neither the rate nor
 how clustered failures are."""
 SLOWEST = 60
-Z_95 = 1.96
 """Runs within which half of all drops from .9 to .7 must be found."""
 
 
@@ -268,11 +267,15 @@ def months(rng: np.random.Generator, seeds: int) -> dict[str, object]:
         waits += [sum(first <= s.at_ns <= hits[0] for s in samples)] if hits else []
     return {
         "months": 2 * seeds,
-        "false_page": [false, 2 * seeds, *wilson_bounds(false, 2 * seeds, Z_95)],
-        "drop_found": [found, seeds, *wilson_bounds(found, seeds, Z_95)],
+        "false_page": [false, 2 * seeds, *_ends(wilson(false, 2 * seeds))],
+        "drop_found": [found, seeds, *_ends(wilson(found, seeds))],
         "runs_until_found": float(np.median(waits)) if waits else None,
         "warnings_while_learning": warned,
     }
+
+
+def _ends(interval: Interval) -> tuple[float, float]:
+    return interval.low, interval.high
 
 
 def _comparison_table(rows: Sequence[dict[str, object]]) -> None:

@@ -7,16 +7,15 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from statistics import median
 
-from redfirst.collector_processor.alerting.policy import HOUR_NS, Sample
-from redfirst.evaluators.statistics.proportions import wilson_bounds
+from redfirst.collector_processor.alerting.policy import WEEK_NS, Sample
+from redfirst.evaluators.statistics.proportions import wilson
 
-WEEK_NS = 168 * HOUR_NS
 UNLIKELY = 0.001
 """Probability of seeing nothing by chance below which it is an alert."""
 COVERED = 0.8
 """Share of runs that must have a verdict."""
 FEWEST = 20
-_Z = 1.96
+"""Runs below which nothing is said of coverage."""
 _WEEKS = 4
 
 
@@ -44,11 +43,11 @@ def absent(samples: Sequence[Sample], now_ns: int) -> bool:
 
 
 def uncovered(samples: Sequence[Sample], now_ns: int, window_ns: int) -> bool:
-    """Whether too few runs have a verdict: of those in the window, of the last 20 at least, the upper Wilson bound of
-    the share that has one is below 80 %. A sample is bad when it has none."""
+    """Whether too few runs have a verdict: of those in the window, of the last 20 at least, the upper Wilson bound
+    (95 %) of the share that has one is below 80 %. A sample is bad when it has none."""
     recent = samples[min(_until(samples, now_ns - window_ns), max(0, len(samples) - FEWEST)) :]
     judged = sum(not sample.bad for sample in recent)
-    return len(recent) >= FEWEST and wilson_bounds(judged, len(recent), _Z)[1] < COVERED
+    return len(recent) >= FEWEST and wilson(judged, len(recent)).high < COVERED
 
 
 def _until(samples: Sequence[Sample], time_ns: int) -> int:

@@ -9,7 +9,6 @@ collapse is found in a few runs, a slow decline in more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from redfirst.collector_processor.alerting.reference import Reference
@@ -72,38 +71,3 @@ class Drop:
     def says(self, good: bool) -> float:
         """What one run says for the drop."""
         return self.good if good else self.bad
-
-    def runs_until_found(self, rate: float) -> float:
-        """About how many runs it takes after the rate fell to this; infinite where it would never be told.
-
-        The limit by the mean of what a run adds (Wald's identity).
-        """
-        mean = rate * self.good + (1.0 - rate) * self.bad
-        return self.limit / mean if mean > 0 else math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """The sum after some runs, and where its present rise began."""
-
-    value: float = 0.0
-    since: int = 0
-    """Number of runs before the rise: after so many runs the sum was 0 last. That is where the rate changed, as
-    far as these runs can tell."""
-    runs: int = 0
-
-    def after(self, good: bool, drop: Drop) -> Sum:
-        """The sum after one more run."""
-        value, runs = self.value + drop.says(good), self.runs + 1
-        return Sum(value, self.since, runs) if value > 0 else Sum(0.0, runs, runs)
-
-    def found(self, drop: Drop) -> bool:
-        """Whether the rate has dropped."""
-        return self.value >= drop.limit
-
-
-def added(outcomes: Iterable[bool], drop: Drop, start: Sum = Sum()) -> Sum:
-    """The sum after these runs (True = good), in their order."""
-    for good in outcomes:
-        start = start.after(good, drop)
-    return start

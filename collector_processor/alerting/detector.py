@@ -35,7 +35,7 @@ class Told(NamedTuple):
     alert: str
     since_ns: int
     causes: tuple[str, ...] = ()
-    """Why it fired: ``objective``, ``drop``."""
+    """Why it fired, as in ``Mark.causes``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Change:
     failing: tuple[Observed, ...]
     """The flagged runs of the window, oldest first."""
     causes: tuple[str, ...]
-    """Why it fired: ``objective``, ``drop``."""
+    """Why it fired, as in ``Mark.causes``."""
     mark: Mark
     """Where the stream stands now."""
     last_ns: int

@@ -13,17 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from redfirst.collector_processor.alerting.cusum import Drop
-from redfirst.collector_processor.alerting.policy import HOUR_NS, Policy, Sample, Standing
-from redfirst.collector_processor.alerting.reference import (
-    KNOWN,
-    WARNS,
-    Reference,
-    design_effect,
-    runs_between_false_alarms,
-)
+from redfirst.collector_processor.alerting.policy import HOUR_NS, WEEK_NS, Policy, Sample, Standing
+from redfirst.collector_processor.alerting.reference import KNOWN, WARNS, Reference, design_effect
 from redfirst.evaluators.statistics.proportions import wilson_bounds
 
-WEEK_NS = 168 * HOUR_NS
 _FEWEST = 20
 _LEAST_BETWEEN = 1_000.0
 """However few runs a week: a stream that is falsely reported every few dozen runs is of no use."""
@@ -114,11 +107,8 @@ def _compared(mark: Drift, past: Sequence[Sample], policy: Policy, hour: int) ->
     known = reference(past, reported, begin, hour * HOUR_NS - policy.settle_ns)
     if known.runs < WARNS or policy.false_alarms_a_week is None:
         return Drift(hour=hour, known=known.runs, last_ns=mark.last_ns, reported=reported)
-    between = runs_between_false_alarms(
-        streams=1,
-        runs_a_week=known.runs * WEEK_NS / policy.reference_ns,
-        false_alarms_a_week=policy.false_alarms_a_week,
-    )
+    runs_a_week = known.runs * WEEK_NS / policy.reference_ns
+    between = runs_a_week / policy.false_alarms_a_week
     drop = Drop.against(known, between_false_alarms=max(between, _LEAST_BETWEEN))
     return replace(mark, standing=Standing.OK, hour=hour, drop=drop, known=known.runs, reported=reported)
 

@@ -11,12 +11,11 @@ from redfirst.collector_processor.alerting.policy import COVERAGE, Policy
 from redfirst.collector_processor.alerting.runs import Observed, reasons
 from redfirst.collector_processor.storing.rows import moment
 from redfirst.collector_processor.terminal import clean
-from redfirst.evaluators.statistics.proportions import wilson_bounds
+from redfirst.evaluators.statistics.proportions import wilson
 
 Json = Any
 SCHEMA = "redfirst.alert/1"
 _RUNS = 5
-Z_95 = 1.96
 
 
 def message(
@@ -116,7 +115,8 @@ def _versions(change: Change) -> list[Json]:
 
 
 def severity(change: Change, policy: Policy) -> str:
-    """``page`` where the share of good runs is certainly below the worse rate that is looked for, else ``ticket``."""
+    """``page`` where the upper Wilson bound (95 %) of the share of good runs is below the worse rate that is looked
+    for, else ``ticket``."""
     if change.stream.about == COVERAGE:
         return "ticket"
     drift, judged = change.mark.drift, change.count.judged
@@ -127,7 +127,7 @@ def severity(change: Change, policy: Policy) -> str:
         worse = drift.drop.worse if worse is None else min(worse, drift.drop.worse)
     if worse is None or not judged:
         return "ticket"
-    return "page" if wilson_bounds(judged - change.count.flagged, judged, Z_95)[1] < worse else "ticket"
+    return "page" if wilson(judged - change.count.flagged, judged).high < worse else "ticket"
 
 
 def _measure(change: Change, policy: Policy) -> str:

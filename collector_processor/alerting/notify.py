@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 
 from redfirst.collector_processor.alerting.detector import Status
 from redfirst.collector_processor.alerting.webhook import Posted
+from redfirst.collector_processor.extras import need
 from redfirst.collector_processor.posting.poster import from_environment
 from redfirst.collector_processor.settings import NotifySettings
 from redfirst.evaluators.errors import ConfigurationError
@@ -31,15 +31,15 @@ def people(
     """Everybody who is to be told.
 
     Raises:
-        ConfigurationError: two have one name, a variable is not set, apprise is missing or knows no such URL.
+        ConfigurationError: two have one name, a variable is not set, or apprise knows no such URL.
+        MissingExtra: apprise is not installed.
     """
     found: dict[str, Person] = {}
     for entry in settings:
         where = f"serve: alerts: notify: {entry.name}"
         if entry.name in found:
             raise ConfigurationError(f"{where}: there are two of this name; each needs its own.")
-        if importlib.util.find_spec("apprise") is None:
-            raise ConfigurationError(f"{where}: this needs apprise: pip install 'redfirst[notify]'.")
+        need("apprise", extra="notify", wanted=where)
         from apprise import Apprise
 
         url = from_environment(entry.url, environment, where)

@@ -13,6 +13,7 @@ from redfirst.evaluators.statistics.proportions import wilson_bounds
 
 _NS = 1_000_000_000
 HOUR_NS = 3600 * _NS
+WEEK_NS = 168 * HOUR_NS
 COVERAGE = "coverage"
 
 

@@ -27,6 +27,7 @@ class Receivers:
 
         Raises:
             ConfigurationError: one is wrong, a name stands twice, or a variable that one names is not set.
+            MissingExtra: somebody is to be told by apprise, which is not installed.
         """
         found = cls(
             webhooks=webhooks(settings.webhooks, environment),

@@ -6,7 +6,6 @@ alarms by the number that luck made the reference too good; the lower bound of t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -71,16 +70,3 @@ def design_effect(sessions: Iterable[tuple[int, int]]) -> float:
     typical = (total - squares / total) / (groups - 1)
     correlation = (between - within) / (between + (typical - 1) * within)
     return min(_WIDEST, max(1.0, 1.0 + (squares / total - 1.0) * max(0.0, correlation)))
-
-
-def runs_between_false_alarms(*, streams: int, runs_a_week: float, false_alarms_a_week: float) -> float:
-    """The average run length that one stream needs so that all of them together page falsely this often a week.
-
-    Raises:
-        ValueError: a number is not positive.
-    """
-    if min(streams, runs_a_week, false_alarms_a_week) <= 0 or not math.isfinite(runs_a_week):
-        raise ValueError(
-            f"{streams} streams of {runs_a_week} runs and {false_alarms_a_week} false alarms a week"
-        )
-    return streams * runs_a_week / false_alarms_a_week

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,12 +13,12 @@ from redfirst.collector_processor.alerting.policy import Policy
 from redfirst.collector_processor.alerting.receivers import Receivers
 from redfirst.collector_processor.alerting.watch import Alerts
 from redfirst.collector_processor.companions import Companion
+from redfirst.collector_processor.extras import need
 from redfirst.collector_processor.forwarding.destinations import destinations
 from redfirst.collector_processor.forwarding.forwarder import Forwarding
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.rules_file import rules_text
 from redfirst.collector_processor.settings import ServeSettings, configured, in_force
-from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.rules import load_rules
 from redfirst.replay.project import Project, load_project, project_at
 
@@ -39,9 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT; 0 when it stopped because of that."""
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigurationError(f"serve needs {', '.join(missing)}: pip install 'redfirst[server]'.")
+    need(*_NEEDED, extra="server", wanted="serve")
     project = project_at(Path(options.config)) if options.config else load_project(Path.cwd())
     settings = in_force(configured(project))
     rules = _rules(project, options.rules)

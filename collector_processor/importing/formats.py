@@ -51,8 +51,6 @@ class Format(Protocol):
 
     name: str
     """As the command line names it."""
-    holds: str
-    """What a record is, for messages: ``run`` or ``span``."""
 
     def claims(self, document: object) -> bool:
         """Whether a JSON value is in this format."""

@@ -34,7 +34,6 @@ class Jaeger:
     """Jaeger's traces."""
 
     name = "jaeger"
-    holds = "span"
 
     def claims(self, document: object) -> bool:
         return any(True for _ in _traces(document))

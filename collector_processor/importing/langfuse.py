@@ -6,11 +6,11 @@ are in camelCase (API) or snake_case (blob storage).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from redfirst.collector_processor.importing.formats import BadRecord, Document, Place, Record, found
 from redfirst.collector_processor.importing.identity import span_id_of, trace_id_of
+from redfirst.collector_processor.importing.json_text import text_or_json
 from redfirst.collector_processor.importing.times import nanoseconds
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.values import first_text, mapping, object_of, text
@@ -25,7 +25,6 @@ class Langfuse:
     """Langfuse's observations."""
 
     name = "langfuse"
-    holds = "span"
 
     def claims(self, document: object) -> bool:
         items, _ = _items(document)
@@ -103,32 +102,23 @@ def _attributes(item: Mapping[str, object], trace: Mapping[str, object]) -> dict
     usage = mapping(_get(item, "usageDetails")) or mapping(item.get("usage"))
     values: dict[str, object] = {
         f"{_LEAD}type": str(item.get("type")).lower(),
-        f"{_LEAD}input": _text(item.get("input")),
-        f"{_LEAD}output": _text(item.get("output")),
+        f"{_LEAD}input": text_or_json(item.get("input")),
+        f"{_LEAD}output": text_or_json(item.get("output")),
         f"{_LEAD}level": text(item.get("level")),
         f"{_LEAD}status_message": text(_get(item, "statusMessage")),
         f"{_LEAD}model.name": first_text(
             item.get("model"), _get(item, "providedModelName"), _get(item, "internalModel")
         ),
-        f"{_LEAD}model.parameters": _text(_get(item, "modelParameters")),
-        f"{_LEAD}usage_details": _text(_counts(usage)),
-        f"{_LEAD}cost_details": _text(_get(item, "costDetails")),
+        f"{_LEAD}model.parameters": text_or_json(_get(item, "modelParameters")),
+        f"{_LEAD}usage_details": text_or_json(_counts(usage)),
+        f"{_LEAD}cost_details": text_or_json(_get(item, "costDetails")),
         semconv.SESSION_ID: first_text(_get(item, "sessionId"), _get(trace, "sessionId")),
         semconv.USER_ID: first_text(_get(item, "userId"), _get(trace, "userId")),
     }
     for key, value in (mapping(item.get("metadata")) or {}).items():
-        values[f"{_LEAD}metadata.{key}"] = _text(value)
+        values[f"{_LEAD}metadata.{key}"] = text_or_json(value)
     return {key: value for key, value in values.items() if value is not None}
 
 
 def _counts(usage: Mapping[str, object] | None) -> dict[str, object] | None:
     return {key: value for key, value in (usage or {}).items() if isinstance(value, int | float)} or None
-
-
-def _text(value: object) -> str | None:
-    """A value as the SDK writes it: texts as they are, others as JSON."""
-    return (
-        value
-        if value is None or isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False, default=str)
-    )

@@ -6,12 +6,12 @@ named in the metadata. Converted into OpenInference's attributes, whose reader k
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from redfirst.collector_processor.importing.formats import BadRecord, Document, Place, Record, found
 from redfirst.collector_processor.importing.identity import span_id_of, trace_id_of
-from redfirst.collector_processor.importing.times import count, counted, nanoseconds
+from redfirst.collector_processor.importing.json_text import text_or_json
+from redfirst.collector_processor.importing.times import count, moment
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.values import (
     first_text,
@@ -35,14 +35,12 @@ _KINDS = {
 _CONVERSATION = ("session_id", "thread_id", "conversation_id")
 """Keys of the metadata that name a conversation."""
 _TRACEBACK = "Traceback (most recent call last)"
-_MILLISECOND = 10**6
 
 
 class LangSmith:
     """LangSmith's runs."""
 
     name = "langsmith"
-    holds = "span"
 
     def claims(self, document: object) -> bool:
         return any(_is_run(item) for item in _items(document)[:10])
@@ -65,7 +63,7 @@ class LangSmith:
         trace_id, span_id, start = (
             trace_id_of(trace),
             span_id_of(run.get("id")),
-            _moment(run.get("start_time")),
+            moment(run.get("start_time")),
         )
         if trace_id is None or span_id is None or start is None:
             raise BadRecord("the run lacks an id or a start_time that can be read")
@@ -77,7 +75,7 @@ class LangSmith:
                 parent_id=span_id_of(above),
                 name=text(run.get("name")) or "",
                 start_ns=start,
-                end_ns=_moment(run.get("end_time")) or 0,
+                end_ns=moment(run.get("end_time")) or 0,
                 status=StatusCode.ERROR if error else StatusCode.UNSET,
                 status_message=(error or "").partition(_TRACEBACK)[0].strip(),
                 attributes=_attributes(run),
@@ -111,11 +109,6 @@ def _with_children(
         yield from _with_children(child, f"{where}.child_runs[{place}]", context, depth + 1)
 
 
-def _moment(value: object) -> int | None:
-    """An ISO text, or milliseconds as the JavaScript client writes them."""
-    return nanoseconds(value) or counted(value, _MILLISECOND)
-
-
 def _attributes(run: Mapping[str, object]) -> dict[str, object]:
     kind = _KINDS.get(str(run.get("run_type")).lower(), "UNKNOWN")
     extra = object_of(run.get("extra")) or {}
@@ -127,11 +120,11 @@ def _attributes(run: Mapping[str, object]) -> dict[str, object]:
         asked, said = _arguments(asked), _only(said, "output")
     values: dict[str, object] = {
         semconv.OI_KIND: kind,
-        semconv.INPUT_VALUE: _text(asked),
-        semconv.OUTPUT_VALUE: _text(said),
+        semconv.INPUT_VALUE: text_or_json(asked),
+        semconv.OUTPUT_VALUE: text_or_json(said),
         semconv.SESSION_ID: first_text(*(metadata.get(key) for key in _CONVERSATION)),
         semconv.USER_ID: text(metadata.get("user_id")),
-        "metadata": _text(metadata or None),
+        "metadata": text_or_json(metadata or None),
     }
     if kind == "TOOL":
         values[semconv.OI_TOOL_NAME] = text(run.get("name"))
@@ -152,7 +145,7 @@ def _model(
     details = object_of((object_of(generation.get("message")) or {}).get("response_metadata")) or {}
     info = object_of(generation.get("generation_info")) or {}
     tools = {
-        f"{semconv.OI_TOOLS}.{place}.tool.json_schema": _text(tool)
+        f"{semconv.OI_TOOLS}.{place}.tool.json_schema": text_or_json(tool)
         for place, tool in enumerate(items_of(called.get("tools")))
     }
     return {
@@ -221,11 +214,3 @@ def _arguments(asked: object) -> object:
 def _only(value: object, key: str) -> object:
     """The value under the key when it is the only one."""
     return value[key] if isinstance(value, Mapping) and set(value) == {key} else value
-
-
-def _text(value: object) -> str | None:
-    return (
-        value
-        if value is None or isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False, default=str)
-    )

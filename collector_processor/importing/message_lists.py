@@ -25,7 +25,6 @@ class MessageLists:
     """Lists of chat messages."""
 
     name = "messages"
-    holds = "run"
 
     def claims(self, document: object) -> bool:
         document, _ = enveloped(document)

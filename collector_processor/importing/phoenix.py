@@ -6,19 +6,18 @@ lines=True)`` is read too. Attributes are OpenInference's, flat or nested.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from redfirst.collector_processor.importing.formats import BadRecord, Document, Place, Record, found
 from redfirst.collector_processor.importing.identity import span_id_of, trace_id_of
-from redfirst.collector_processor.importing.times import counted, nanoseconds
+from redfirst.collector_processor.importing.json_text import json_text
+from redfirst.collector_processor.importing.times import moment
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.values import text
 from redfirst.evaluators.span import Span, SpanEvent, StatusCode
 
 _SCOPE = "openinference.instrumentation"
 """Phoenix does not keep the scope; all that it shows is in OpenInference's vocabulary."""
-_MILLISECOND = 10**6
 _WHOLE = ("metadata", "tool.parameters", "llm.invocation_parameters", "llm.prompt_template.variables")
 """Attributes whose value is a JSON text, which Phoenix takes apart: ``tool.parameters.properties.order_id.type``."""
 
@@ -27,7 +26,6 @@ class Phoenix:
     """Phoenix's spans."""
 
     name = "phoenix"
-    holds = "span"
 
     def claims(self, document: object) -> bool:
         return any(_ids(item) != (None, None) for item in _items(document)[:10])
@@ -44,7 +42,7 @@ class Phoenix:
         trace_id, span_id = trace_id_of(trace), span_id_of(own)
         if not isinstance(span, Mapping) or trace_id is None or span_id is None:
             raise BadRecord(f"expected a span with context.trace_id and context.span_id, found {found(span)}")
-        start = _moment(span.get("start_time"))
+        start = moment(span.get("start_time"))
         if start is None:
             raise BadRecord("start_time is no time")
         attributes = _attributes(span)
@@ -58,7 +56,7 @@ class Phoenix:
                 parent_id=span_id_of(span.get("parent_id")),
                 name=text(span.get("name")) or "",
                 start_ns=start,
-                end_ns=_moment(span.get("end_time")) or 0,
+                end_ns=moment(span.get("end_time")) or 0,
                 status=_status(span.get("status_code")),
                 status_message=text(span.get("status_message")) or "",
                 attributes=attributes,
@@ -81,11 +79,6 @@ def _ids(value: object) -> tuple[object, object]:
     if isinstance(context, Mapping):
         return context.get("trace_id"), context.get("span_id")
     return value.get("context.trace_id"), value.get("context.span_id")
-
-
-def _moment(value: object) -> int | None:
-    """An ISO text, or milliseconds as pandas writes them."""
-    return nanoseconds(value) or counted(value, _MILLISECOND)
 
 
 def _status(value: object) -> StatusCode:
@@ -138,7 +131,7 @@ def _put_together(attributes: Mapping[str, object]) -> dict[str, object]:
             place = inner
         else:
             place.setdefault(last, value)
-    return out | {whole: json.dumps(_lists(tree), ensure_ascii=False) for whole, tree in trees.items()}
+    return out | {whole: json_text(_lists(tree)) for whole, tree in trees.items()}
 
 
 def _lists(value: object) -> object:
@@ -156,6 +149,6 @@ def _events(value: object) -> Iterator[SpanEvent]:
             inner = item.get("attributes")
             yield SpanEvent(
                 name=text(item.get("name")) or "",
-                time_ns=_moment(item.get("timestamp")) or 0,
+                time_ns=moment(item.get("timestamp")) or 0,
                 attributes=dict(_flat(inner)) if isinstance(inner, Mapping) else {},
             )

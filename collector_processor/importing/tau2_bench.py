@@ -43,7 +43,6 @@ class Tau2Bench:
     """τ²-bench results."""
 
     name = "tau2-bench"
-    holds = "run"
 
     def claims(self, document: object) -> bool:
         value, _ = enveloped(document)

@@ -29,7 +29,6 @@ class TauBench:
     """τ-bench results."""
 
     name = "tau-bench"
-    holds = "run"
 
     def claims(self, document: object) -> bool:
         if isinstance(document, list):

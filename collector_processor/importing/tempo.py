@@ -19,7 +19,6 @@ class Tempo:
     """Tempo's traces."""
 
     name = "tempo"
-    holds = "span"
 
     def claims(self, document: object) -> bool:
         return _batches(document) is not None

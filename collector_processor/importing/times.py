@@ -9,6 +9,7 @@ from redfirst.evaluators.dialects.values import number
 
 _FRACTION = re.compile(r"\.(\d+)")
 _SECOND = 10**9
+_MILLISECOND = 10**6
 _LAST = 2**63 - 1
 
 
@@ -34,6 +35,11 @@ def counted(value: object, unit: int) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) > 2**63:
         return None
     return _within(int(value * unit))
+
+
+def moment(value: object) -> int | None:
+    """The Unix nanoseconds of an ISO 8601 text, or of milliseconds since 1970, as pandas and JavaScript write them."""
+    return nanoseconds(value) or counted(value, _MILLISECOND)
 
 
 def count(value: object) -> int | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redfirst.collector_processor.importing.formats import Place
 from redfirst.collector_processor.importing.identity import child_id
+from redfirst.collector_processor.importing.json_text import json_text
 from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.values import container, mapping
 from redfirst.evaluators.span import Span, StatusCode
@@ -199,7 +199,7 @@ def _model(entry: Entry, told: Sequence[Message], tools: Sequence[Mapping[str, o
         semconv.INPUT_MESSAGES: messages_json(told) if told else None,
         semconv.OUTPUT_MESSAGES: messages_json([entry.message]),
         semconv.FINISH_REASONS: (entry.finish,) if entry.finish else None,
-        semconv.TOOL_DEFINITIONS: _json(list(tools)) if tools else None,
+        semconv.TOOL_DEFINITIONS: json_text(list(tools)) if tools else None,
         semconv.OI_COST: entry.cost,
         **(usage_attributes(entry.usage) if entry.usage else {}),
     }
@@ -220,10 +220,10 @@ def _tool(
         semconv.TOOL_NAME: name,
         semconv.OI_TOOL_NAME: name,
         semconv.TOOL_CALL_ID: answer.tool_call_id,
-        semconv.TOOL_CALL_ARGUMENTS: _json(call.arguments) if call is not None and known else None,
-        semconv.TOOL_CALL_RESULT: None if answer.content is None else _json(container(answer.content)),
+        semconv.TOOL_CALL_ARGUMENTS: json_text(call.arguments) if call is not None and known else None,
+        semconv.TOOL_CALL_RESULT: None if answer.content is None else json_text(container(answer.content)),
         semconv.TOOL_EFFECT: None if effect is None else effect.value,
-        semconv.OI_TOOL_PARAMETERS: None if schema is None else _json(schema),
+        semconv.OI_TOOL_PARAMETERS: None if schema is None else json_text(schema),
     }
     return {key: value for key, value in found.items() if value is not None}
 
@@ -239,7 +239,7 @@ def _schema(tool: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, obje
 
 def messages_json(messages: Sequence[Message]) -> str:
     """The messages as the JSON of ``gen_ai.input.messages``."""
-    return _json([{"role": message.role, "parts": list(_parts(message))} for message in messages])
+    return json_text([{"role": message.role, "parts": list(_parts(message))} for message in messages])
 
 
 def _parts(message: Message) -> Iterator[dict[str, object]]:
@@ -254,7 +254,3 @@ def _parts(message: Message) -> Iterator[dict[str, object]]:
     for call in message.tool_calls:
         arguments = call.arguments if call.arguments is not None else call.raw_arguments
         yield {"type": "tool_call", "id": call.call_id, "name": call.name, "arguments": arguments}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from scipy.special import stdtr
 
 from redfirst.collector_processor.reliability.summary import Reliability, summarise
-from redfirst.collector_processor.reliability.tasks import Task, groups_of
+from redfirst.collector_processor.reliability.tasks import Task, by_task, groups_of
 from redfirst.collector_processor.reliability.trial import Trial, caps
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.statistics.paired import Difference, mcnemar_exact, paired_difference
@@ -157,11 +157,7 @@ def _same_caps(first: Sequence[Trial], second: Sequence[Trial]) -> None:
 
 
 def _shares(trials: Sequence[Trial], verdict: Callable[[Trial], bool | None]) -> dict[str, float]:
-    members: dict[str, list[Trial]] = {}
-    for one in trials:
-        members.setdefault(one.task, []).append(one)
-    tasks = (Task(name=name, trials=tuple(found)) for name, found in members.items())
-    return {task.name: share for task in tasks if (share := task.share(verdict)) is not None}
+    return {task.name: share for task in by_task(trials) if (share := task.share(verdict)) is not None}
 
 
 def _in_order(side: Reliability, names: Sequence[str]) -> list[Task]:

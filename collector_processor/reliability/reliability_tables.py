@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from redfirst.collector_processor.reliability.estimates import FEW, Estimate
 from redfirst.collector_processor.reliability.requirements import Verdict
@@ -12,6 +12,7 @@ from redfirst.collector_processor.reliability.words import (
     UNKNOWN,
     amount,
     counted,
+    methods,
     number_interval,
     percent,
     share_interval,
@@ -140,11 +141,12 @@ def _use(found: Reliability) -> Table:
     rows = []
     for name, one in found.used.items():
         shown = f"{name} ({UNITS[name]})" if name in UNITS else name
-        rows.append((shown, amount(one.median), amount(one.upper), str(one.runs), *_paid(found, name)))
+        rows.append((shown, amount(one.median), amount(one.upper), str(one.runs), *paid_cells(found, name)))
     return Table(header=("per run", "median", "95th pct", "runs", "per success", "95 % interval"), rows=rows)
 
 
-def _paid(found: Reliability, name: str) -> tuple[str, str]:
+def paid_cells(found: Reliability, name: str) -> tuple[str, str]:
+    """What a success costs of an amount, and the interval of that."""
     paid = found.per_success.get(name)
     if paid is None:
         return (UNKNOWN, UNKNOWN)
@@ -173,5 +175,4 @@ def _methods(found: Reliability) -> Sequence[str]:
     intervals = [share.interval for share in shares if share is not None]
     intervals += [one.interval for one in (*found.pass_at.values(), *found.pass_hat.values())]
     intervals += [paid.interval for paid in found.per_success.values()]
-    methods: Mapping[str, None] = dict.fromkeys(one.method for one in intervals if one is not None)
-    return [name.replace("wilson", "Wilson").replace("t over", "Student's t over") for name in methods]
+    return methods(intervals)

@@ -9,9 +9,9 @@ from typing import Any
 from redfirst.collector_processor.reliability.agent_report import AgentReport, Ratio
 from redfirst.collector_processor.reliability.estimates import Estimate
 from redfirst.collector_processor.reliability.figures import estimate_json, pair, with_ends
-from redfirst.collector_processor.reliability.reliability_tables import share_cells
+from redfirst.collector_processor.reliability.reliability_tables import paid_cells, share_cells
 from redfirst.collector_processor.reliability.tables import Table
-from redfirst.collector_processor.reliability.words import UNKNOWN, amount, number_interval, percent, tally
+from redfirst.collector_processor.reliability.words import UNKNOWN, amount, methods, percent, tally
 from redfirst.evaluators.trajectory import Stop
 from redfirst.evaluators.verdict import Outcome
 
@@ -42,7 +42,7 @@ def report_tables(found: AgentReport, *, since: str) -> Iterator[Table]:
                 amount(one.median),
                 amount(one.upper),
                 str(one.runs),
-                *_price(found, name),
+                *paid_cells(found.summary, name),
             )
             for name, one in found.calls.items()
         ],
@@ -71,19 +71,9 @@ def _ratios(found: AgentReport) -> Iterator[tuple[str, Ratio]]:
 
 
 def _methods(found: AgentReport) -> Iterator[str]:
-    methods = dict.fromkeys(share.interval.method for _, share in _shares(found) if share and share.interval)
-    if methods:
-        names = ", ".join(methods).replace("wilson", "Wilson").replace("t over", "Student's t over")
-        yield f"intervals: {names}, a task being one request; runs without a verdict are left out"
-
-
-def _price(found: AgentReport, name: str) -> tuple[str, str]:
-    paid = found.summary.per_success.get(name)
-    if paid is None:
-        return (UNKNOWN, UNKNOWN)
-    if paid.value is None:
-        return (f"no success for {amount(paid.total)}", UNKNOWN)
-    return (amount(paid.value), number_interval(paid.interval))
+    names = methods(share.interval for _, share in _shares(found) if share is not None)
+    if names:
+        yield f"intervals: {', '.join(names)}, a task being one request; runs without a verdict are left out"
 
 
 def _checks(found: AgentReport) -> Table:

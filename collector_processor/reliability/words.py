@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from redfirst.collector_processor.reliability.estimates import Estimate
 from redfirst.evaluators.statistics.proportions import Interval
@@ -35,6 +35,12 @@ def share_interval(interval: Interval | None) -> str:
 def number_interval(interval: Interval | None) -> str:
     """Both ends as amounts."""
     return UNKNOWN if interval is None else f"[{amount(interval.low)}, {amount(interval.high)}]"
+
+
+def methods(intervals: Iterable[Interval | None]) -> list[str]:
+    """How the intervals were found, each method once."""
+    names = dict.fromkeys(one.method for one in intervals if one is not None)
+    return [name.replace("wilson", "Wilson").replace("t over", "Student's t over") for name in names]
 
 
 def amount(value: float | None) -> str:

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from redfirst.collector_processor import extras
 from redfirst.collector_processor.alerting.alertmanager import Alertmanager, alertmanagers
 from redfirst.collector_processor.alerting.delivery import send
 from redfirst.collector_processor.alerting.detector import Change, Detector, Status
@@ -37,6 +38,7 @@ from redfirst.collector_processor.alerting.webhook import (
     webhooks,
 )
 from redfirst.collector_processor.companions import Parts
+from redfirst.collector_processor.extras import MissingExtra
 from redfirst.collector_processor.journal.format import START
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.settings import (
@@ -963,3 +965,11 @@ def test_a_channel_that_apprise_does_not_know_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="notify: team: apprise knows no such URL") as raised:
         people([NotifySettings(name="team", url="env:CHANNEL")], {"CHANNEL": "nonsense-s3cret"})
     assert "s3cret" not in str(raised.value)
+
+
+def test_without_apprise_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever names a channel reads which entry needs what, and how to get it."""
+    monkeypatch.setattr(extras.importlib.util, "find_spec", lambda name: None)
+    entry = NotifySettings(name="team", url="env:CHANNEL")
+    with pytest.raises(MissingExtra, match=r"notify: team needs apprise: pip install 'redfirst\[notify\]'"):
+        people([entry], {"CHANNEL": "json://localhost"})
