@@ -9,12 +9,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
+from redfirst.collector_processor.terminal import clean
 from redfirst.evaluators.errors import RedfirstError
 
 USAGE = 2
 """Exit code of a wrong argument, a wrong configuration, or input that cannot be read."""
 INTERRUPTED = 130
+UNFINISHED = 141
+"""Exit code when the reader left before there was a verdict, as of a command that SIGPIPE ended: no pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +118,28 @@ VERBS: tuple[Verb, ...] = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0 pass, 1 fail, 2 usage, 3 no verdict."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
+    code = UNFINISHED
     try:
         code = _run(arguments)
         sys.stdout.flush()
     except RedfirstError as problem:
-        print(f"redfirst: {' '.join(str(problem).split())}", file=sys.stderr)
+        print(f"redfirst: {clean(' '.join(str(problem).split()))}", file=sys.stderr)
         return problem.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader has gone; what is still buffered must not raise again when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return code
     return code
+
+
+def _open_streams() -> None:
+    """Python has no stream where the caller closed it (``>&-``); what is printed goes nowhere, the exit code stands."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -18,8 +18,9 @@ from redfirst.collector_processor.alerting.notify import Person, tell
 from redfirst.collector_processor.alerting.receivers import Receivers
 from redfirst.collector_processor.alerting.webhook import Posted, Webhook
 from redfirst.collector_processor.metrics import Metrics
-from redfirst.collector_processor.posting.answers import wait_before
+from redfirst.collector_processor.posting.answers import LONGEST_ASKED, LONGEST_WAIT, wait_before
 
+_LONGEST_NS = int(max(LONGEST_ASKED, LONGEST_WAIT) * 1e9)
 _PAUSE = 1.0
 """Seconds after the alert file could not be written."""
 
@@ -91,7 +92,8 @@ class Delivery:
         while not self._stop.is_set():
             now_ns = time.time_ns()
             notice = self._file.first(to.name)
-            if notice is None or notice.next_ns > now_ns:
+            # a message that is due later than anything is put off was put off before the clock went back
+            if notice is None or now_ns < notice.next_ns <= now_ns + _LONGEST_NS:
                 self._await_other(to.name, notice, now_ns)
                 continue
             posted = self._send(to, notice, now=now_ns / 1e9)

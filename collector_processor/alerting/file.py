@@ -19,6 +19,7 @@ from redfirst.collector_processor.alerting.course import Mark
 from redfirst.collector_processor.alerting.detector import Status, Told
 from redfirst.collector_processor.alerting.policy import Stream
 from redfirst.collector_processor.disk import sync_folder
+from redfirst.evaluators.errors import ConfigurationError
 
 Json = Any
 FILE = "alerts.json"
@@ -51,11 +52,27 @@ class Over:
     at_ns: int
 
 
+_NOTICE, _OVER = TypeAdapter(Notice), TypeAdapter(Over)
+_TEXT, _TEXT_OR_NONE = (str,), (str, type(None))
+_SENT_AGAIN: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("alert", "tenant", "about", "text", "severity", "since"), _TEXT),
+    **dict.fromkeys(("agent", "check", "freeze"), _TEXT_OR_NONE),
+    **dict.fromkeys(("flagged", "judged"), (int,)),
+    **dict.fromkeys(("causes", "failing_runs", "links"), (list,)),
+    "interval": (list, type(None)),
+}
+"""What of a message is read when it is sent again: one without it would end the thread that sends it."""
+
+
 class AlertFile:
     """The file and what it holds. Safe from any thread; every change is durable on return."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file; ``unreadable`` says where one was put aside that could not be read."""
+        """Read the file; ``unreadable`` says where one was put aside that is damaged or of another version.
+
+        Raises:
+            ConfigurationError: the file is there, and cannot be read at all.
+        """
         self.unreadable: Path | None = None
         self.bases: dict[Stream, Mark] = {}
         self.told: dict[Stream, Told] = {}
@@ -68,12 +85,16 @@ class AlertFile:
         self._path = path
         self._lock = threading.Lock()
         try:
-            text = path.read_text(encoding="utf-8")
+            body = path.read_bytes()
         except FileNotFoundError:
             return
+        except OSError as problem:
+            raise ConfigurationError(
+                f"{path}: cannot be read ({problem.strerror}): make it readable, or move it away."
+            ) from problem
         try:
-            self._take(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError):
+            self._take(json.loads(body))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self.unreadable = path.with_suffix(".unreadable")
             path.replace(self.unreadable)
             self.bases, self.told, self.given_up, self._queue = {}, {}, [], []
@@ -169,10 +190,22 @@ class AlertFile:
             if "told" in entry:
                 alert, since_ns, causes = entry["told"]
                 self.told[stream] = Told(str(alert), int(since_ns), tuple(causes))
-        self.firing = {body["alert"]: body for body in value["firing"]}
-        self.over = {entry["body"]["alert"]: Over(**entry) for entry in value["over"]}
-        self._queue = [Notice(**entry) for entry in value["queue"]]
-        self.given_up = [Notice(**entry) for entry in value["given_up"]]
+        self.firing = {body["alert"]: body for body in map(_whole, value["firing"])}
+        over = map(_OVER.validate_python, value["over"])
+        self.over = {_whole(one.body)["alert"]: one for one in over}
+        self._queue = [_NOTICE.validate_python(entry) for entry in value["queue"]]
+        self.given_up = [_NOTICE.validate_python(entry) for entry in value["given_up"]]
+
+
+def _whole(body: Mapping[str, Json]) -> Mapping[str, Json]:
+    wrong = [key for key, kinds in _SENT_AGAIN.items() if not isinstance(body[key], kinds)]
+    texts = [text for key in ("causes", "failing_runs", "links") if key not in wrong for text in body[key]]
+    bounds = [] if body["interval"] is None else body["interval"]
+    if wrong or not all(isinstance(text, str) for text in texts) or len(bounds) not in (0, 2):
+        raise ValueError(f"a message with a wrong {', '.join(wrong) or 'list'}")
+    if not all(isinstance(bound, int | float) for bound in bounds):
+        raise ValueError("an interval of no numbers")
+    return body
 
 
 def _same(one: Notice, other: Notice) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from redfirst.collector_processor.importing.converting import Account, convert
 from redfirst.collector_processor.importing.registry import AUTO, FORMATS, format_named
+from redfirst.collector_processor.terminal import clean
 from redfirst.evaluators.errors import UnreadableInput
 
 _SHOWN = 10
@@ -39,7 +40,7 @@ def execute(options: argparse.Namespace) -> int:
     if not account.records:
         raise UnreadableInput(f"nothing was imported: {_why(account)}")
     for item in account.refused[:_SHOWN]:
-        print(f"redfirst: refused: {item.where}: {item.reason}", file=sys.stderr)
+        print(clean(f"redfirst: refused: {item.where}: {item.reason}"), file=sys.stderr)
     if len(account.refused) > _SHOWN:
         print(f"redfirst: refused: {len(account.refused) - _SHOWN} more", file=sys.stderr)
     if options.json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 
 from redfirst.collector_processor.commands.results import (
     add_form_arguments,
@@ -25,6 +26,11 @@ from redfirst.collector_processor.reliability.planning_tables import cap_table, 
 from redfirst.collector_processor.reliability.summary import Reliability, summarise
 from redfirst.collector_processor.reliability.tables import Table
 from redfirst.evaluators.errors import ConfigurationError
+
+MOST_RUNS = 1_000_000
+"""Every number of trials up to it is looked at."""
+LEAST_POINTS = 0.001
+"""A hundred-thousandth: no budget of runs reaches it."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -85,10 +91,13 @@ def execute(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace, pilot: Reliability | None) -> Plan | None:
     if options.points is None:
+        for name in ("runs", "cost", "tasks", "between", "within"):
+            if getattr(options, name) is not None:
+                raise ConfigurationError(f"--{name} says nothing without --points: give both.")
         return None
-    if not 0 < options.points < 100:
+    if not LEAST_POINTS <= options.points < 100:
         raise ConfigurationError(
-            f"--points {options.points}: give percentage points between 0 and 100, as in 4."
+            f"--points {options.points}: give percentage points between {LEAST_POINTS} and 100, as in 4."
         )
     price = None if pilot is None else mean_price(pilot)
     wanted = Wanted(
@@ -102,20 +111,28 @@ def _plan(options: argparse.Namespace, pilot: Reliability | None) -> Plan | None
 
 def _runs(options: argparse.Namespace, price: float | None) -> int:
     if options.runs is not None:
+        if options.runs > MOST_RUNS:
+            raise ConfigurationError(f"--runs {options.runs}: give at most {MOST_RUNS}.")
         return int(options.runs)
     if options.cost is None:
         raise ConfigurationError(
             "--points needs a budget: --runs N, or --cost D with a pilot whose runs say their cost."
         )
-    if not price:
+    if price is None:
         raise ConfigurationError("--cost: no run of the pilot says what it cost; give --runs instead.")
+    if not price:
+        raise ConfigurationError("--cost: the runs of the pilot cost nothing; give --runs instead.")
+    if not 0 < options.cost < math.inf or options.cost / price > MOST_RUNS:
+        raise ConfigurationError(
+            f"--cost {options.cost:g}: give dollars above 0, for at most {MOST_RUNS} runs of {price:.2g} dollars."
+        )
     return int(options.cost / price)
 
 
 def _variance(options: argparse.Namespace, pilot: Reliability | None) -> Variance:
     given = (options.between, options.within)
     if None not in given:
-        if min(given) < 0 or sum(given) > 0.25:
+        if not (min(given) >= 0 and sum(given) <= 0.25):  # written so that a NaN is refused
             raise ConfigurationError(
                 f"--between {given[0]} --within {given[1]}: both are at least 0 and together at most 0.25, p(1-p) of a coin."
             )

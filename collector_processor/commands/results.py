@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from redfirst.collector_processor.reliability.results.reading import Reading, Results, read_results
 from redfirst.collector_processor.reliability.tables import Table, as_markdown, as_text
 from redfirst.collector_processor.reliability.trial import require_one_cap
+from redfirst.collector_processor.terminal import clean
 
 
 def read(options: argparse.Namespace, paths: list[str]) -> Results:
@@ -20,7 +21,7 @@ def read(options: argparse.Namespace, paths: list[str]) -> Results:
     how = Reading(scorer=options.scorer, mode=options.mode, agent=options.agent, renumber=options.renumber)
     results = read_results(paths, how)
     for note in results.notes:
-        print(f"redfirst: {', '.join(paths)}: {note}", file=sys.stderr)
+        print(clean(f"redfirst: {', '.join(paths)}: {note}"), file=sys.stderr)
     if not options.unequal_caps:
         require_one_cap(results.trials, ", ".join(paths))
     return results

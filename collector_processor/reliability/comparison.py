@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.special import stdtr
 
@@ -44,7 +44,8 @@ class Comparison:
     """``McNemar exact`` for one trial per task on both sides, else ``paired t over tasks`` (or groups); ``sign test`` where
     all tasks differ by the same and there is no spread to scale by."""
     p: float | None
-    """Two-sided; ``None`` where the design allows no test."""
+    """Two-sided; ``None`` where the design allows no test: also where not even all units changing the same way would be
+    called, so that no regression could fail."""
     gained: int
     lost: int
     """Tasks in which the second does better, and worse."""
@@ -104,7 +105,7 @@ def compare(
         difference=found,
         interval=_interval(found, units),
         test="McNemar exact" if once else test,
-        p=mcnemar_exact(gained, lost) if once else p,
+        p=(mcnemar_exact(gained, lost) if len(common) >= _fewest_changes() else None) if once else p,
         gained=gained,
         lost=lost,
         fewest_changes=_fewest_changes() if once else None,
@@ -121,18 +122,25 @@ def student_p(found: Difference, units: int) -> float | None:
 
 def _tested(found: Difference, units: int, of: str) -> tuple[str, float | None]:
     if found.standard_error == 0:
-        return "sign test", mcnemar_exact(units, 0) if found.value else 1.0
+        if not found.value:
+            return "sign test", 1.0
+        return "sign test", mcnemar_exact(units, 0) if units >= _fewest_changes() else None
     return f"paired t over {of}", student_p(found, units)
 
 
 def _interval(found: Difference, units: int) -> Interval | None:
     """The paired t interval. Where all tasks differ by the same, it would have no width: then as many tasks as the exact
     interval allows may be different, by anything from −1 to 1."""
-    if found.standard_error != 0:
-        return found.interval
+    if found.interval is None or found.standard_error != 0:
+        return _of_shares(found.interval)
     other = clopper_pearson(0, units).high
     middle = found.value * (1 - other)
-    return Interval(max(-1.0, middle - other), min(1.0, middle + other), "Clopper-Pearson", 0.95)
+    return _of_shares(Interval(middle - other, middle + other, "Clopper-Pearson", 0.95))
+
+
+def _of_shares(interval: Interval | None) -> Interval | None:
+    """No further than two shares can differ."""
+    return interval and replace(interval, low=max(-1.0, interval.low), high=min(1.0, interval.high))
 
 
 def _fewest_changes() -> int:

@@ -57,9 +57,11 @@ def _why(found: Comparison) -> Iterator[str]:
         yield f"this design finds a true difference of {100 * seen:.1f} points four times in five, a smaller one less often"
     if found.fewest_changes is not None:
         share = found.fewest_changes / found.tasks
+        enough = (
+            f"{100 * share:.1f} points of {found.tasks} tasks" if share <= 1 else f"there are {found.tasks}"
+        )
         yield (
-            f"tried once each, {found.fewest_changes} tasks must change, all the same way, before p < 0.05: "
-            f"{100 * share:.1f} points of {found.tasks} tasks"
+            f"tried once each, {found.fewest_changes} tasks must change, all the same way, before p < 0.05: {enough}"
         )
     if found.tasks < FEW:
         yield f"fewer than {FEW} tasks: the interval can be too narrow; redfirst plan says how many it takes"

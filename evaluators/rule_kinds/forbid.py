@@ -77,21 +77,20 @@ class Forbid:
     def _opens(self, other: ToolCall, call: ToolCall, key: Key, run: Trajectory) -> Truth:
         if self.after is None or other is call:
             return False
+        order = before(other, call, self.order)
+        if order is False:  # half of all pairs, and a long run has many
+            return False
         return all_of(
-            (
-                before(other, call, self.order),
-                self.after.matches(other, run, self.order),
-                self.same.ties(other, call, key, run),
-            )
+            (order, self.after.matches(other, run, self.order), self.same.ties(other, call, key, run))
         )
 
     def _finding(self, call: ToolCall, key: Key, run: Trajectory, happened: str, end: str) -> Finding:
         others = in_time(self.after.among(run, earlier=True)) if self.after else []
-        openers = [other for other in others if self._opens(other, call, key, run)]
+        opener = next((other for other in others if self._opens(other, call, key, run)), None)
         limits = f" where {self.call.where}" if self.call.where.conditions else ""
         when = f" after {self.after}{self.same.of_the_same(key)}" if self.after else ""
         return Finding(
             subject=self.same.subject(call.name, key),
             because=f"{describe(call)} {happened}{limits}{when}, which is forbidden{end}",
-            evidence=(at(call), *(at(other, f"{other.name} came before") for other in openers[:1])),
+            evidence=(at(call), *(() if opener is None else (at(opener, f"{opener.name} came before"),))),
         )

@@ -130,14 +130,16 @@ class RequireBefore:
     ) -> Evidence | None:
         """The call that came closest to meeting the need, and what was wrong with it."""
         best: tuple[int, Evidence] | None = None
-        for witness, truth in zip(witnesses, row, strict=True):
+        for witness, truth in zip(reversed(witnesses), reversed(row), strict=True):
             if witness is call:
                 continue
             faults = self._faults(witness, call, key, run)
             if truth is True:
                 faults = ["already served another call"]
-            if best is None or len(faults) <= best[0]:
+            if best is None or len(faults) < best[0]:
                 best = len(faults), at(witness, f"{witness.name} {faults[0]}")
+            if len(faults) == 1:  # the latest of those with one fault: none has fewer
+                break
         return best[1] if best else None
 
     def _faults(self, witness: ToolCall, call: ToolCall, key: Key, run: Trajectory) -> list[str]:

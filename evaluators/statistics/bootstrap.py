@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from redfirst.evaluators.statistics.clustered import ROUNDING
 from redfirst.evaluators.statistics.proportions import Interval, clopper_pearson
 from redfirst.evaluators.statistics.repetition import Counts, Floats, pass_hat_k_per_task
 
@@ -31,7 +32,7 @@ def mean_interval(
     values: Floats = np.asarray(per_task, dtype=np.float64)
     if values.size < 2 or bool(np.isnan(values).any()):
         return None
-    if values.min() == values.max():
+    if np.ptp(values) <= ROUNDING:
         if values[0] not in (0.0, 1.0):
             return None
         return clopper_pearson(int(values.sum()), values.size, level)

@@ -12,6 +12,10 @@ from numpy.typing import ArrayLike
 
 from redfirst.evaluators.statistics.repetition import Floats, counts
 
+ROUNDING = 1e-12
+"""Differences below this share of the largest score are rounding: a million tasks of which one differs by a thousandth
+have an error a thousand times as large."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
@@ -34,7 +38,7 @@ class Spread:
 def independent_standard_error(scores: ArrayLike) -> float | None:
     """``√(Var(s)/n)``, each score independent; ``None`` for fewer than two scores."""
     s = _scores(scores)
-    return None if s.size < 2 else float(np.sqrt(s.var(ddof=1) / s.size))
+    return None if s.size < 2 else _beyond_rounding(float(np.sqrt(s.var(ddof=1) / s.size)), s)
 
 
 def cluster_standard_error(
@@ -56,7 +60,7 @@ def cluster_standard_error(
     if groups < 2:
         return None
     sums = np.bincount(cluster, weights=s - s.mean(), minlength=groups)
-    error = float(np.sqrt(np.square(sums).sum()) / s.size)
+    error = _beyond_rounding(float(np.sqrt(np.square(sums).sum()) / s.size), s)
     return error * float(np.sqrt(groups / (groups - 1))) if small_sample_correction else error
 
 
@@ -97,6 +101,12 @@ def spread(trials: ArrayLike, passes: ArrayLike) -> Spread | None:
         standard_error=float(np.sqrt(of_means / n.size)),
         naive=float(np.sqrt(pooled * (1 - pooled) / n.sum())),
     )
+
+
+def _beyond_rounding(error: float, scores: Floats) -> float:
+    """The error, or 0 where it is no more than the rounding of scores that are all equal: 1 − 2/3 and 2/3 − 1/3 differ
+    in the last bit, and a test scaled by that bit would be certain of anything."""
+    return error if error > ROUNDING * float(np.abs(scores).max()) else 0.0
 
 
 def _scores(scores: ArrayLike) -> Floats:

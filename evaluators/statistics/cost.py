@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +53,7 @@ def cost_per_success(
             drawn_wins = won[drawn].sum(axis=1)
             ratios = np.where(drawn_wins > 0, spent[drawn].sum(axis=1) / drawn_wins, np.inf)
         low, high = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
-        if low < high:
+        if not math.isclose(low, high):  # equal ratios differ by their rounding
             interval = Interval(float(low), float(high), "bootstrap over tasks", level)
     return CostPerSuccess(
         value=total / wins if wins else None, total=total, successes=wins, interval=interval

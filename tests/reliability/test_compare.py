@@ -60,8 +60,10 @@ def test_families_of_tasks_are_clusters(write: Write, ask: Ask):
 
 def test_unequal_limits_are_refused_unless_told(write: Write, capsys: pytest.CaptureFixture[str]):
     """A longer leash passes more by itself; with one side's limit unknown it is said."""
-    sides = [write([{**one, "cap": cap} for one in trials([1, 0], 1)], f"{cap}.jsonl") for cap in (12, 24)]
-    bare = write(trials([1, 0], 1), "bare.jsonl")
+    sides = [
+        write([{**one, "cap": cap} for one in trials([1, 0] * 3, 1)], f"{cap}.jsonl") for cap in (12, 24)
+    ]
+    bare = write(trials([1, 0] * 3, 1), "bare.jsonl")
 
     assert main(["compare", *sides]) == 2
     assert "the first ran under 12, the second under 24" in capsys.readouterr().err
@@ -138,8 +140,8 @@ def test_the_table_answers_first_and_fits(write: Write, capsys: pytest.CaptureFi
 
 def test_prices_and_what_was_left_out_stand_beside(write: Write, capsys: pytest.CaptureFixture[str]):
     """Twice the tokens for half the successes is four times the price."""
-    first = [{**one, "tokens": 100} for one in trials([1, 1, 1, 1], 1)]
-    second = [{**one, "tokens": 200} for one in trials([1, 1, 0, 0], 1)] + [
+    first = [{**one, "tokens": 100} for one in trials([1] * 6, 1)]
+    second = [{**one, "tokens": 200} for one in trials([1, 1, 1, 0, 0, 0], 1)] + [
         {"task": "x", "trial": 0, "passed": None}
     ]
     assert main(["compare", write(first, "a.jsonl"), write(second, "b.jsonl")]) == 0
@@ -147,3 +149,39 @@ def test_prices_and_what_was_left_out_stand_beside(write: Write, capsys: pytest.
 
     assert "tokens per success 100 400 ×4.00" in out
     assert "1 tasks have a verdict in B alone, or nowhere, and are left out: x" in out
+
+
+def test_equal_differences_are_equal_whatever_their_rounding(write: Write, ask: Ask):
+    """1 − 2/3 and 2/3 − 1/3 differ in the last bit: that bit is no spread. Six tasks that all gain a third are a sign
+    test of p = 2·½⁶, no certainty, and the interval is not a point."""
+    code, found = ask(
+        *("compare", write(trials([2, 1] * 3, 3), "a.jsonl"), write(trials([3, 2] * 3, 3), "b.jsonl"))
+    )
+
+    assert (code, found["test"], found["standard_error"]) == (0, "sign test", 0)
+    assert found["p"] == pytest.approx(2 * 0.5**6)
+    assert found["low"] < 0 < found["high"]
+
+
+@pytest.mark.parametrize(("tasks", "each", "code"), [(1, 1, 3), (5, 1, 3), (6, 1, 1), (5, 3, 3), (6, 3, 1)])
+def test_too_few_tasks_to_call_anything_are_no_pass(
+    write: Write, ask: Ask, capsys: pytest.CaptureFixture[str], tasks: int, each: int, code: int
+):
+    """Five tasks that all change give p = 2·½⁵ = .0625: a gate that no agent can fail has no verdict."""
+    sides = [
+        write(trials([passes] * tasks, each), f"{name}.jsonl") for name, passes in (("a", each), ("b", 0))
+    ]
+    found = ask("compare", *sides)
+
+    assert (found[0], found[1]["difference"], found[1]["p"] is None) == (code, -1, code == 3)
+    main(["compare", *sides])
+    assert capsys.readouterr().out.startswith("NO VERDICT" if code == 3 else "B IS WORSE")
+
+
+def test_no_difference_of_shares_is_beyond_one(write: Write, ask: Ask):
+    """Two of four tasks lost: t would reach to −1.42."""
+    _, found = ask(
+        *("compare", write(trials([1] * 4, 1), "a.jsonl"), write(trials([1, 1, 0, 0], 1), "b.jsonl"))
+    )
+
+    assert (found["low"], found["high"]) == (-1, pytest.approx(-0.5 + 3.182446 / 12**0.5))

@@ -32,7 +32,9 @@ def test_no_spread_is_no_certainty():
     assert zeros is not None
     assert (ones.low, ones.high) == (pytest.approx(0.025**0.2), 1)
     assert (zeros.low, zeros.high) == (0, pytest.approx(1 - 0.025**0.2))
-    for values in ([0.5, 0.5, 0.5], [1.0], [], [1.0, float("nan")]):
+    rounded = [1 - 1 / 3, 2 / 3, 1 - 1 / 3]
+    assert len(set(rounded)) == 2
+    for values in ([0.5, 0.5, 0.5], rounded, [1.0], [], [1.0, float("nan")]):
         assert mean_of_tasks(values) is None
 
 
@@ -53,3 +55,8 @@ def test_a_share_of_runs():
     repeated = share_of_runs([True] * 6, ["a", "a", "b", "b", "c", "c"])
     assert repeated is not None
     assert repeated.low == pytest.approx(0.025 ** (1 / 3))
+
+
+def test_tasks_of_equal_shares_have_no_interval():
+    """One hit of three in each of three tasks: the sums differ by rounding alone, and a point would say certainty."""
+    assert share_of_runs([True, False, False] * 3, [*"aaabbbccc"]) is None

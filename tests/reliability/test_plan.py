@@ -117,3 +117,41 @@ def test_what_is_not_reached_says_what_would_be(capsys: pytest.CaptureFixture[st
     assert "NOT REACHED; the best is ±6.8 points, 40 tasks × 16" in " ".join(out.split())
     assert "never get below ±6.2 points" in out
     assert "pass^4" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--points", "4", "--runs", "800", "--between", "nan", "--within", ".1"), "both are at least 0"),
+        (("--points", "4", "--runs", "1000000000000", *GIVEN), "give at most 1000000"),
+        (("--points", "1e-300", "--runs", "800", *GIVEN), "between 0.001 and 100"),
+        (("--runs", "800"), "--runs says nothing without --points"),
+    ],
+)
+def test_numbers_no_plan_can_be_made_of_are_refused(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+):
+    """One line, no traceback and no terabytes."""
+    assert main(["plan", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dollars", ["nan", "inf", "-5", "0", "1e12"])
+def test_a_budget_of_dollars_is_a_number_above_nothing(
+    write: Write, capsys: pytest.CaptureFixture[str], dollars: str
+):
+    """Half a dollar a run: a trillion dollars are no plan either."""
+    pilot = write([{**one, "cost": 0.5} for one in trials([2, 1], 2)])
+
+    assert main(["plan", pilot, "--points", "4", f"--cost={dollars}"]) == 2
+    assert "give dollars above 0" in capsys.readouterr().err
+
+
+def test_runs_that_cost_nothing_are_not_runs_of_unknown_cost(
+    write: Write, capsys: pytest.CaptureFixture[str]
+):
+    """0 is a price."""
+    pilot = write([{**one, "cost": 0} for one in trials([2, 1], 2)])
+
+    assert main(["plan", pilot, "--points", "4", "--cost", "5"]) == 2
+    assert "cost nothing" in capsys.readouterr().err

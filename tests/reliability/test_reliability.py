@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -251,3 +254,22 @@ def test_pictures_without_their_package_name_the_extra(
 
     assert main(["reliability", AIRLINE, "--plot", str(tmp_path)]) == 2
     assert "redfirst[plots]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("bound", "code"), [("1", 0), (".5", 0), ("2", 1)])
+@pytest.mark.parametrize("how", ["gone", "closed"])
+def test_the_exit_code_is_the_verdict_though_nobody_reads(write: Write, how: str, bound: str, code: int):
+    """A gate in a pipe whose reader has left, or without standard output at all, is neither met nor missed by that."""
+    path = write(trials([1, 1], 1))
+    command = [sys.executable, "-m", "redfirst.collector_processor.cli", "reliability", path]
+    command += ["--require", f"success>={bound}"]
+    if how == "closed":
+        command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=buffered) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        said = process.stderr.read()
+
+    assert (process.returncode, said) == (code, b"")

@@ -46,9 +46,11 @@ def test_a_line_says_what_it_says_and_the_rest_is_unknown(write: Write):
     assert (full.group, full.cap, full.ended) == ("refunds", "12", "completed")
 
 
-@pytest.mark.parametrize(("given", "count"), [([], 0), (["a", "b"], 2), (3, 3), (True, 1), (False, 0)])
-def test_violations_are_names_or_a_number(write: Write, given: object, count: int):
-    """A harness that only counts is understood too."""
+@pytest.mark.parametrize(
+    ("given", "count"), [([], 0), (["a", "b"], 2), (3, 1), (0, 0), (True, 1), (False, 0), (2**53 - 1, 1)]
+)
+def test_violations_are_names_or_whether_there_were_any(write: Write, given: object, count: int):
+    """A harness that only counts is understood too, however far it counts: a run broke rules, or it did not."""
     (one,) = read_results([write([{**LINE, "violations": given}])]).trials
 
     assert one.violations is not None
@@ -324,3 +326,32 @@ def test_kept_runs(tmp_path: Path):
     trials = read_results([tmp_path / "runs"], Reading(mode="tools")).trials
     assert [(one.trial, one.passed) for one in trials] == [(0, True), (1, False)]
     assert len(read_results([tmp_path / "runs" / "001-refund-0"]).trials) == 1
+
+
+@pytest.mark.parametrize("amount", [1e308, 10**30, 2**53])
+def test_amounts_that_no_sum_holds_are_refused(write: Write, amount: float):
+    """Two runs of 1e308 dollars would cost infinitely much."""
+    with pytest.raises(UnreadableInput, match=r"cost is .*from 0 to 2\^53 - 1"):
+        read_results([write([{**LINE, "cost": amount}])])
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path):
+    """Editors and shells of Windows write one."""
+    path = tmp_path / "results.jsonl"
+    path.write_text(f"{json.dumps(LINE)}\n", "utf-8-sig")
+
+    assert [one.task for one in read_results([path]).trials] == ["a"]
+
+
+def test_a_message_about_a_file_moves_no_cursor(write: Write, capsys: pytest.CaptureFixture[str]):
+    """Names of tasks and keys are foreign text on standard error as well."""
+    sides = [
+        write([{**LINE, "task": f"\x1b[31m{name}", "\x1b]0;x\x07": 1}], f"{name}.jsonl")
+        for name in ("a", "b")
+    ]
+
+    assert main(["compare", *sides]) == 2
+    said = capsys.readouterr().err
+    assert "no task in common" in said
+    assert "keys not read" in said
+    assert "\x1b" not in said

@@ -522,6 +522,71 @@ def test_a_stop_between_keeping_and_the_outbox_tells_it_once(shop: Shop, receive
     assert shop.metrics.value("redfirst_alert_failures_total", reason="state_unreadable") == 1
 
 
+BODY = {
+    "alert": "a", "tenant": "default", "agent": "support", "check": None, "about": "reliability", "text": "t",
+    "severity": "page", "since": "2026-11-30T06:00:00Z", "flagged": 8, "judged": 8, "interval": [0.5, 1], "causes": [],
+    "failing_runs": [], "links": [], "freeze": None,
+}  # fmt: skip
+
+
+def kept(**parts: Any) -> bytes:
+    empty: dict[str, Any] = {"streams": [], "firing": [], "over": [], "queue": [], "given_up": []}
+    return json.dumps({"schema": "redfirst.alerts/2", **empty, **parts}).encode()
+
+
+def test_what_is_kept_is_taken_as_it_is(tmp_path: Path) -> None:
+    """The shape that the next test damages is whole."""
+    (tmp_path / FILE).write_bytes(kept(firing=[BODY], over=[{"body": {**BODY, "alert": "b"}, "at_ns": 7}]))
+    file = AlertFile(tmp_path / FILE)
+
+    assert (file.unreadable, file.firing) == (None, {"a": BODY})
+    assert file.over["b"].at_ns == 7
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"\x80\x81\xff",
+        b"[" * 100_000,
+        b'{"schema": "redfirst.alerts/1", "streams": {}}',
+        kept(queue=[{"id": "i", "receiver": "ops", "body": {}, "created_ns": "yesterday"}]),
+        kept(queue=[{"id": "i", "receiver": "ops", "body": {}, "created_ns": 1, "next_ns": None}]),
+        kept(given_up=[["i"]]),
+        kept(over=[{"body": BODY, "at_ns": "late"}]),
+        kept(firing=[{"alert": "a"}]),
+        kept(firing=[{**BODY, "links": [7]}]),
+        kept(firing=[{**BODY, "interval": [0.5]}]),
+        kept(firing=["a"]),
+    ],
+)
+def test_a_damaged_state_file_is_put_aside_whatever_is_wrong(tmp_path: Path, damaged: bytes) -> None:
+    """What is not what it should be would end the service at its start, or the thread that sends it later."""
+    (tmp_path / FILE).write_bytes(damaged)
+    file = AlertFile(tmp_path / FILE)
+
+    assert file.unreadable is not None
+    assert file.unreadable.read_bytes() == damaged
+    assert (file.waiting(), file.firing, file.over, file.given_up) == (0, {}, {}, [])
+
+
+def test_a_state_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    """A folder stands in its place."""
+    (tmp_path / FILE).mkdir()
+    with pytest.raises(ConfigurationError, match=r"alerts\.json: cannot be read"):
+        AlertFile(tmp_path / FILE)
+
+
+def test_a_clock_that_went_back_delays_no_message(shop: Shop, receiver: Receiver) -> None:
+    """Nothing is put off by more than an hour: what is due in a day was put off by another clock."""
+    now = time.time_ns()
+    notice = {"id": "i", "receiver": "ops", "body": BODY, "created_ns": now, "next_ns": now + 86_400 * S}
+    (shop.folder / FILE).write_bytes(kept(queue=[notice]))
+    watch = shop.watch(at(receiver.url))
+    watch.start()
+    eventually(lambda: len(receiver.got) == 1)
+    assert watch.stop(5)
+
+
 def test_a_receiver_that_is_down_is_told_later_and_in_order(shop: Shop, receiver: Receiver) -> None:
     """Two failures and then success: the message arrives once it can, the next waits for it."""
     receiver.respond = lambda count: (503, {}) if count < 2 else (200, {})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from redfirst.evaluators.errors import UnreadableInput
 
 Json = Any
+MOST = 2**53 - 1
+"""The largest whole number that every reader of JSON takes as written (RFC 8259, section 6); sums of more overflow."""
 
 
 def mapping(value: Json, place: str) -> Mapping[str, Json]:
@@ -23,7 +24,7 @@ def mapping(value: Json, place: str) -> Mapping[str, Json]:
 
 
 def whole(record: Mapping[str, Json], key: str, place: str) -> int | None:
-    """A whole number ≥ 0, or None when the key is absent or null.
+    """A whole number from 0 to ``MOST``, or None when the key is absent or null.
 
     Raises:
         UnreadableInput: it is something else.
@@ -37,7 +38,7 @@ def whole(record: Mapping[str, Json], key: str, place: str) -> int | None:
 
 
 def amount(record: Mapping[str, Json], key: str, place: str) -> float | None:
-    """A finite number ≥ 0, or None when the key is absent or null.
+    """A number from 0 to ``MOST``, or None when the key is absent or null.
 
     Raises:
         UnreadableInput: it is something else.
@@ -45,9 +46,9 @@ def amount(record: Mapping[str, Json], key: str, place: str) -> float | None:
     value = record.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
         raise UnreadableInput(
-            f"{place}: {key} is {_said(value)}; a number of at least 0, or null, is expected."
+            f"{place}: {key} is {_said(value)}; a number from 0 to 2^53 - 1, or null, is expected."
         )
     return float(value)
 

@@ -62,12 +62,12 @@ def trial_of(record: Mapping[str, Json], place: str) -> Trial:
 
 
 def _violations(record: Mapping[str, Json], place: str) -> tuple[str, ...] | None:
-    """Names of rules; a number stands for as many without a name, a truth value for one or none."""
+    """Names of rules; a number or a truth value says whether there were any, without names."""
     value = record.get("violations")
     if value is None:
         return None
     if isinstance(value, int):
-        return ("(unnamed)",) * (whole({"violations": int(value)}, "violations", place) or 0)
+        return ("(unnamed)",) if whole({"violations": int(value)}, "violations", place) else ()
     if isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(x, str) for x in value):
         return tuple(value)
     raise UnreadableInput(f"{place}: violations is a list of names or their number, or null.")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
+import codecs
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from redfirst.collector_processor.reliability.results.stored import stored_trial
 from redfirst.collector_processor.reliability.trial import Trial, distinct, renumbered
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.evaluators.errors import UnreadableInput
+from redfirst.evaluators.otlp import unzipped
 
 Json = Any
 
@@ -108,9 +108,10 @@ def _of_store(path: Path, how: Reading) -> Iterable[Trial]:
 def _of_body(body: bytes, place: str, how: Reading, unread: Counter[str]) -> Iterable[Trial]:
     if body.startswith(_GZIP):
         try:
-            body = gzip.decompress(body)
-        except (OSError, EOFError, zlib.error) as problem:
-            raise UnreadableInput(f"{place}: damaged gzip: {problem}.") from problem
+            body = unzipped(body)
+        except UnreadableInput as problem:
+            raise UnreadableInput(f"{place}: {problem}") from problem
+    body = body.removeprefix(codecs.BOM_UTF8)
     if body.startswith(_ZIP):
         return inspect_log.archive_trials(place, body, scorer=how.scorer)
     if not body.strip():
