@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -18,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Served, Tools, eventually, needs
+from .conftest import Served, Tools, eventually, free_port, looping, needs
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "prometheus" / "redfirst.rules.yml"
@@ -29,12 +28,6 @@ def program(*names: str) -> str:
     found = next((path for name in names if (path := shutil.which(name))), None)
     needs(f"{names[0]} (run: deploy/dev/prometheus.sh)", found is not None)
     return str(found)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -95,40 +88,9 @@ def pager() -> Iterator[Pager]:
     made.server_close()
 
 
-def run_of(tools: Tools, calls: int) -> bytes:
-    """A run that calls one tool so many times with the same arguments: more than one is a repeat."""
-    from opentelemetry.sdk.trace import ReadableSpan
-
-    run = tools.a_run(spans=1)
-    for _ in range(calls):
-        span = tools.a_span(
-            run[0].context.trace_id, parent=run[0].context.span_id, kind="TOOL", name="search"
-        )
-        attributes = {
-            "openinference.span.kind": "TOOL",
-            "tool.name": "search",
-            "input.value": '{"q": "x"}',
-            "input.mime_type": "application/json",
-            "output.value": '{"hits": []}',
-        }
-        run.append(
-            ReadableSpan(
-                name="search",
-                context=span.context,
-                parent=span.parent,
-                resource=span.resource,
-                attributes=attributes,
-                start_time=span.start_time,
-                end_time=span.end_time,
-            )
-        )
-    body: bytes = tools.body_of(run)
-    return body
-
-
-def send(served: Served, tools: Tools, count: int, calls: int) -> None:
+def send(served: Served, count: int, calls: int) -> None:
     for _ in range(count):
-        status, _, _ = served.post("/v1/traces", run_of(tools, calls), content_type="application/x-protobuf")
+        status, _, _ = served.post("/v1/traces", looping(calls), content_type="application/x-protobuf")
         assert status == 200
 
 
@@ -174,7 +136,7 @@ def test_a_drop_reaches_alertmanager_and_its_webhook_once_and_resolves(
     }
     served = stopped.start(REDFIRST_ALERTS=json.dumps(alerts))
     with running(command, f"{base}/-/ready", tmp_path / "am.log"):
-        send(served, tools, 8, calls=6)
+        send(served, 8, calls=6)
         (alert,) = eventually(lambda: got(f"{base}/api/v2/alerts?active=true"), within=30)
         assert alert["labels"]["alertname"] == "RedfirstAgentUnreliable"
         assert alert["labels"]["agent"] == "support"
@@ -184,7 +146,7 @@ def test_a_drop_reaches_alertmanager_and_its_webhook_once_and_resolves(
         time.sleep(2)  # sent again several times meanwhile
         assert pager.statuses() == ["firing"]
 
-    send(served, tools, 40, calls=1)
+    send(served, 40, calls=1)
     resolved = 'redfirst_alert_changes_total{status="resolved"}'
     eventually(lambda: served.metrics().get(resolved) == 1, within=40)
     with running(command, f"{base}/-/ready", tmp_path / "am.log"):
@@ -214,8 +176,8 @@ def test_prometheus_scrapes_the_service_and_evaluates_the_shipped_rules(
             }
         )
     )
-    send(served, tools, 3, calls=6)
-    send(served, tools, 2, calls=1)
+    send(served, 3, calls=6)
+    send(served, 2, calls=1)
     eventually(lambda: len(served.runs()) == 5)
     command = [
         prometheus,
