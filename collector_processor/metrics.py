@@ -33,7 +33,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_scoring_runs": ("gauge", "Traces at the scorer."),
     "redfirst_lag_seconds": ("gauge", "How long the oldest due trace has been waiting for its verdict."),
     "redfirst_landed_total": ("counter", "Traces whose verdicts were stored, by state."),
-    "redfirst_traces_scored_total": ("counter", "Runs scored for the first time, by agent and verdict."),
+    "redfirst_traces_scored_total": (
+        "counter",
+        "Runs scored for the first time, by agent, ending and verdict.",
+    ),
     "redfirst_traces_rescored_total": ("counter", "Later versions of runs, by whether the verdict changed."),
     "redfirst_score_seconds": (
         "summary",

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from redfirst.collector_processor.alerting.course import Mark, covered, followed
 from redfirst.collector_processor.alerting.policy import (
+    ABANDONED,
     COVERAGE,
+    INFRASTRUCTURE,
     Count,
     Policy,
     Standing,
@@ -17,6 +19,7 @@ from redfirst.collector_processor.alerting.policy import (
     alert_id,
     counted,
 )
+from redfirst.collector_processor.alerting.reference import KNOWN
 from redfirst.collector_processor.alerting.runs import Observations, Observed
 
 
@@ -59,6 +62,10 @@ class Change:
     """When the last run of the stream was judged; 0 when none is known."""
     retracted: bool = False
     """It resolved because later versions of its runs took back what it fired for."""
+    infrastructure: int = 0
+    """Runs of the agent in the same time that infrastructure ended."""
+    abandoned: int = 0
+    """And those that stopped without an end."""
 
     @property
     def id(self) -> str:
@@ -108,13 +115,14 @@ class Detector:
                 continue
             base = self.bases.get(stream, Mark())
             samples = self._runs.samples(stream)
+            policy = self.policy.for_stream(stream)
             if base.at_ns < now_ns - 3 * half:
-                base = self.bases[stream] = followed(samples, base, self.policy, now_ns - 2 * half)
+                base = self.bases[stream] = followed(samples, base, policy, now_ns - 2 * half)
             start = self.now.get(stream, base)
             changed = self._runs.changed(stream)
             if changed is not None and changed <= start.at_ns:
                 start = base
-            self.now[stream] = followed(samples, start, self.policy, now_ns)
+            self.now[stream] = followed(samples, start, policy, now_ns)
         changes = [
             change for stream in sorted(self.now) if (change := self._change(stream, now_ns)) is not None
         ]
@@ -125,7 +133,11 @@ class Detector:
         mark, told = self.now[stream], self.told.get(stream)
         if (mark.standing is Standing.FIRING) == (told is not None):
             return None
-        if told is None and stream.about != COVERAGE and self._blind(stream):
+        if (
+            told is None
+            and stream.about != COVERAGE
+            and (self._blind(stream) or self._said_by_parent(stream))
+        ):
             return None
         status = {Standing.FIRING: Status.FIRING, Standing.OK: Status.RESOLVED}.get(
             mark.standing, Status.NO_DATA
@@ -135,7 +147,8 @@ class Detector:
             told = self.told[stream] = Told(alert_id(stream, mark.since_ns), mark.since_ns, mark.causes)
         else:
             del self.told[stream]
-        window = self._runs.within(stream, _counted_since(mark, self.policy, now_ns), now_ns)
+        since_ns = _counted_since(mark, self.policy, now_ns)
+        window = self._runs.within(stream, since_ns, now_ns)
         return Change(
             stream=stream,
             status=Status.RESOLVED if retracted else status,
@@ -148,7 +161,21 @@ class Detector:
             mark=mark,
             last_ns=max((sample.at_ns for sample in self._runs.samples(stream)[-1:]), default=0),
             retracted=retracted,
+            infrastructure=self._ended(stream, INFRASTRUCTURE, since_ns, now_ns),
+            abandoned=self._ended(stream, ABANDONED, since_ns, now_ns),
         )
+
+    def _ended(self, stream: Stream, about: str, since_ns: int, now_ns: int) -> int:
+        ends = Stream(stream.tenant, stream.agent, about=about)
+        return sum(sample.bad for sample in self._runs.within(ends, since_ns, now_ns))
+
+    def _said_by_parent(self, stream: Stream) -> bool:
+        """Whether a task is no news: its agent's alert says it, or too little of its past is known."""
+        if not stream.task:
+            return False
+        parent = self.now.get(stream.parent)
+        known = self.now[stream].drift.known >= KNOWN
+        return not known or (parent is not None and parent.standing is Standing.FIRING)
 
     def _blind(self, stream: Stream) -> bool:
         """Whether too few runs of the agent can be judged: what the others say is no news then."""
