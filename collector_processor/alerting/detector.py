@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -82,8 +82,11 @@ class Detector:
         *,
         bases: Mapping[Stream, Mark] | None = None,
         told: Mapping[Stream, Told] | None = None,
+        silenced: Callable[[Stream, int], bool] = lambda _stream, _now_ns: False,
     ) -> None:
-        """``bases`` and ``told`` are those of a detector before; its runs since ``horizon`` are to be taken again."""
+        """``bases`` and ``told`` are those of a detector before; its runs since ``horizon`` are to be taken again.
+        ``silenced`` says whether alerts of a stream are not to begin at a time."""
+        self._silenced = silenced
         self.policy = policy
         self.bases = dict(bases or {})
         """Where each stream stood some time ago: later versions of runs change what came since."""
@@ -138,6 +141,8 @@ class Detector:
             and stream.about != COVERAGE
             and (self._blind(stream) or self._said_by_parent(stream))
         ):
+            return None
+        if told is None and self._silenced(stream, now_ns):
             return None
         status = {Standing.FIRING: Status.FIRING, Standing.OK: Status.RESOLVED}.get(
             mark.standing, Status.NO_DATA
