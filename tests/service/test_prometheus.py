@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ import pytest
 from .conftest import Served, Tools, eventually, free_port, looping, needs
 
 ROOT = Path(__file__).parents[2]
+DASHBOARD = ROOT / "deploy" / "grafana" / "redfirst.json"
 RULES = ROOT / "deploy" / "prometheus" / "redfirst.rules.yml"
 
 
@@ -199,6 +201,42 @@ def test_prometheus_scrapes_the_service_and_evaluates_the_shipped_rules(
         health = {rule["name"]: rule["health"] for rule in rules(base)}
         assert set(health.values()) == {"ok"}
         assert "RedfirstAgentSilent" in health
+        for panel, expr in expressions().items():
+            asked = urllib.parse.urlencode({"query": expr.replace("$agent", ".*")})
+            assert got(f"{base}/api/v1/query?{asked}")["status"] == "success", panel
+        flagged = next(expr for panel, expr in expressions().items() if panel.startswith("Flagged"))
+        ready = expressions()["Ready"]
+        send(served, 3, calls=6)
+        send(served, 2, calls=1)
+        asked_for = flagged.replace("$agent", ".*")
+        eventually(lambda: value(asked_for).get("") == pytest.approx(0.6), within=30)
+        assert value(ready) == {"": 1.0}
+
+
+def expressions() -> dict[str, str]:
+    """What each panel of the dashboard asks for."""
+    board = json.loads(DASHBOARD.read_text())
+    return {
+        panel["title"]: target["expr"] for panel in board["panels"] for target in panel.get("targets", ())
+    }
+
+
+def test_the_shipped_dashboard_is_what_its_script_makes() -> None:
+    """It has a fixed uid, asks for its data source, and every panel has one query."""
+    pytest.importorskip("grafana_foundation_sdk", exc_type=ImportError)
+    spec = importlib.util.spec_from_file_location("grafana_build", DASHBOARD.with_name("build.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    board = json.loads(DASHBOARD.read_text())
+
+    assert build.dashboard() == board
+    assert board["uid"] == "redfirst"
+    panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+    assert len(expressions()) == len(panels) == 12
+    assert {panel["datasource"]["uid"] for panel in panels} == {"${datasource}"}
+    assert [one["type"] for one in board["templating"]["list"]] == ["datasource", "query"]
 
 
 def rules(base: str) -> list[dict[str, Any]]:
