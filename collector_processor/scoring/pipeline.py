@@ -271,6 +271,7 @@ class Pipeline:
             verdict = "flagged" if landing.flagged else "clean"
             self._metrics.add(
                 "redfirst_traces_scored_total",
+                trace_id=landing.run_id,
                 agent=landing.agent or "",
                 ending=landing.ending if landing.ending in APART else "ended",
                 verdict=verdict,

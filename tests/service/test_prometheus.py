@@ -186,6 +186,7 @@ def test_prometheus_scrapes_the_service_and_evaluates_the_shipped_rules(
         f"--config.file={config}",
         f"--storage.tsdb.path={tmp_path / 'tsdb'}",
         f"--web.listen-address=127.0.0.1:{port}",
+        "--enable-feature=exemplar-storage",
     ]
     with running(command, f"{base}/-/ready", tmp_path / "prometheus.log"):
 
@@ -211,6 +212,14 @@ def test_prometheus_scrapes_the_service_and_evaluates_the_shipped_rules(
         asked_for = flagged.replace("$agent", ".*")
         eventually(lambda: value(asked_for).get("") == pytest.approx(0.6), within=30)
         assert value(ready) == {"": 1.0}
+        traces = {run["trace_id"] for run in served.runs()}
+        named = {
+            "query": "redfirst_traces_scored_total",
+            "start": time.time() - 300,
+            "end": time.time() + 300,
+        }
+        (found, *_) = got(f"{base}/api/v1/query_exemplars?{urllib.parse.urlencode(named)}")["data"]
+        assert found["exemplars"][0]["labels"]["trace_id"] in traces
 
 
 def expressions() -> dict[str, str]:
