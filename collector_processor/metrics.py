@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 
 _Labels = tuple[tuple[str, str], ...]
@@ -33,7 +34,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_scoring_runs": ("gauge", "Traces at the scorer."),
     "redfirst_lag_seconds": ("gauge", "How long the oldest due trace has been waiting for its verdict."),
     "redfirst_landed_total": ("counter", "Traces whose verdicts were stored, by state."),
-    "redfirst_traces_scored_total": ("counter", "Runs scored for the first time, by agent and verdict."),
+    "redfirst_traces_scored_total": (
+        "counter",
+        "Runs scored for the first time, by agent, ending and verdict.",
+    ),
     "redfirst_traces_rescored_total": ("counter", "Later versions of runs, by whether the verdict changed."),
     "redfirst_score_seconds": (
         "summary",
@@ -80,15 +84,19 @@ class Metrics:
         self._lock = threading.Lock()
         self._values: dict[str, dict[_Labels, float]] = {}
         self._gauges: dict[str, Callable[[], float]] = {}
+        self._examples: dict[tuple[str, _Labels], str] = {}
 
-    def add(self, name: str, value: float = 1, **labels: str) -> None:
-        """Add to a counter."""
+    def add(self, name: str, value: float = 1, *, trace_id: str = "", **labels: str) -> None:
+        """Add to a counter; ``trace_id`` is of the trace that it was for, the last of which OpenMetrics shows."""
         key = tuple(sorted(labels.items()))
         with self._lock:
             series = self._values.setdefault(name, {})
             if len(series) >= _MOST_SERIES and key not in series:
                 key = tuple((label, "other") for label, _ in key)
             series[key] = series.get(key, 0) + value
+            if trace_id:
+                shown = f'{{trace_id="{_escaped(trace_id)}"}} {value:.17g} {time.time():.3f}'
+                self._examples[name, key] = shown
 
     def observe(self, name: str, value: float) -> None:
         """Add one observation to a summary: its count, its sum and its largest value."""
@@ -111,24 +119,53 @@ class Metrics:
             series = self._values.get(name, {})
             return series.get(tuple(sorted(labels.items())), 0) if labels else sum(series.values())
 
-    def text(self) -> str:
-        """Everything, as ``/metrics`` answers it."""
+    def open_metrics(self) -> str:
+        """Everything as OpenMetrics 1.0, each counter that has one with the trace it counted last as its exemplar."""
+        with self._lock:
+            examples = dict(self._examples)
+        values, lines, said = self._all(), [], set()
+        for name in sorted(values, key=lambda name: (_family(name), name)):
+            kind, help_text = _HELP.get(_family(name), ("unknown", ""))
+            family = name.removesuffix("_total") if kind == "counter" else _family(name)
+            if family not in said:
+                lines.append(f"# TYPE {family} {kind}")
+                lines += [f"# HELP {family} {help_text}"] if help_text else []
+                said.add(family)
+            for labels, value in sorted(values[name].items()):
+                example = examples.get((name, labels))
+                lines.append(_sample(name, labels, value) + (f" # {example}" if example else ""))
+        return "\n".join([*lines, "# EOF"]) + "\n"
+
+    def _all(self) -> dict[str, dict[_Labels, float]]:
         with self._lock:
             values = {name: dict(series) for name, series in self._values.items()}
         for name, read in self._gauges.items():
             values[name] = {(): float(read())}
+        return values
+
+    def text(self) -> str:
+        """Everything, as ``/metrics`` answers it."""
+        values = self._all()
         lines: list[str] = []
         said: set[str] = set()
         for name in sorted(values):
-            family = next((name.removesuffix(end) for end in ("_count", "_sum") if name.endswith(end)), name)
+            family = _family(name)
             if family in _HELP and family not in said:
                 kind, help_text = _HELP[family]
                 lines += [f"# HELP {family} {help_text}", f"# TYPE {family} {kind}"]
                 said.add(family)
             for labels, value in sorted(values[name].items()):
-                shown = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-                lines.append(f"{name}{{{shown}}} {value:.17g}" if shown else f"{name} {value:.17g}")
+                lines.append(_sample(name, labels, value))
         return "\n".join(lines) + "\n"
+
+
+def _family(name: str) -> str:
+    return next((name.removesuffix(end) for end in ("_count", "_sum") if name.endswith(end)), name)
+
+
+def _sample(name: str, labels: _Labels, value: float) -> str:
+    shown = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
+    return f"{name}{{{shown}}} {value:.17g}" if shown else f"{name} {value:.17g}"
 
 
 def _escaped(text: str) -> str:

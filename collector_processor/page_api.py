@@ -15,6 +15,7 @@ from redfirst.collector_processor.storing.rows import row
 from redfirst.collector_processor.storing.store import Label, Query, RunState, Store, StoredRun, StoreReader
 
 Json = Any
+_OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -73,6 +74,8 @@ class PageApi:
     async def _answer(self, scope: Mapping[str, Any], receive: Receive) -> tuple[int, str, bytes]:
         path, method = scope["path"].rstrip("/"), scope["method"]
         if path == "/metrics":
+            if b"application/openmetrics-text" in dict(scope["headers"]).get(b"accept", b""):
+                return 200, _OPEN_METRICS, self._metrics.open_metrics().encode()
             return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text().encode()
         if path in ("/healthz", "/readyz"):
             trouble = self._health.unhealthy() if path == "/healthz" else self._health.unready()

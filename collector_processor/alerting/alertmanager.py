@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from redfirst.collector_processor.alerting.policy import COVERAGE
+from redfirst.collector_processor.alerting.policy import ABANDONED, COVERAGE, INFRASTRUCTURE
 from redfirst.collector_processor.alerting.webhook import Posted
 from redfirst.collector_processor.posting.answers import RETRYABLE, asked_to_wait
 from redfirst.collector_processor.posting.poster import (
@@ -33,6 +33,7 @@ Json = Any
 UNRELIABLE = "RedfirstAgentUnreliable"
 SILENT = "RedfirstAgentSilent"
 UNCOVERED = "RedfirstAgentUncovered"
+_ENDINGS = {INFRASTRUCTURE: "RedfirstAgentInfrastructure", ABANDONED: "RedfirstAgentAbandoned"}
 _PATH = "/api/v2/alerts"
 
 
@@ -95,6 +96,7 @@ def alert(body: Mapping[str, Json], to: Alertmanager, *, ends: float) -> dict[st
         "alertname": _name(body),
         "agent": body["agent"] or "",
         "evaluator": body["check"] or "",
+        "task": body.get("task") or "",  # a message kept by an earlier version has none
         "severity": body["severity"],
         "tenant": body["tenant"],
         "instance": to.instance,
@@ -124,7 +126,7 @@ def alert(body: Mapping[str, Json], to: Alertmanager, *, ends: float) -> dict[st
 
 def _name(body: Mapping[str, Json]) -> str:
     if body["about"] != COVERAGE:
-        return UNRELIABLE
+        return _ENDINGS.get(body["about"], UNRELIABLE)
     return UNCOVERED if "coverage" in body["causes"] else SILENT
 
 

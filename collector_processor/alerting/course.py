@@ -8,6 +8,7 @@ the same state, however they came and whenever it was asked before.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -44,12 +45,14 @@ class Mark:
 
 
 class _Window:
-    """The runs of the last so many nanoseconds; counts while a pointer walks over the samples."""
+    """The runs of the last so many nanoseconds; counts while a pointer walks over the samples from a moment on."""
 
-    def __init__(self, samples: Sequence[Sample], length_ns: int) -> None:
+    def __init__(self, samples: Sequence[Sample], length_ns: int, begin_ns: int) -> None:
         self._samples = samples
         self._length = length_ns
-        self._entering = self._leaving = self._flagged = 0
+        self._leaving = _until(samples, begin_ns - length_ns)
+        self._entering = _until(samples, begin_ns)
+        self._flagged = sum(sample.bad for sample in samples[self._leaving : self._entering])
 
     def move(self, now_ns: int) -> None:
         """To this moment: runs up to it are in, runs as old as the window are out."""
@@ -72,15 +75,18 @@ class _Window:
         return Count(flagged=self._flagged, judged=self._entering - self._leaving)
 
 
+def _until(samples: Sequence[Sample], time_ns: int) -> int:
+    """How many there are up to this time."""
+    return bisect_right(samples, time_ns, key=lambda sample: sample.at_ns)
+
+
 def followed(samples: Sequence[Sample], mark: Mark, policy: Policy, now_ns: int) -> Mark:
     """Where a stream stands now, from where it stood.
 
     ``samples`` are in order and reach back ``Policy.reach_ns`` before the mark.
     """
-    long, short = _Window(samples, policy.window_ns), _Window(samples, policy.short_ns)
-    for window in (long, short):
-        window.move(mark.at_ns)
-    place = next((n for n, sample in enumerate(samples) if sample.at_ns > mark.at_ns), len(samples))
+    long, short = (_Window(samples, length, mark.at_ns) for length in (policy.window_ns, policy.short_ns))
+    place = _until(samples, mark.at_ns)
     while True:
         coming = [
             samples[place].at_ns if place < len(samples) else None,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from redfirst.collector_processor.alerting.course import Mark, covered, followed
 from redfirst.collector_processor.alerting.policy import (
+    ABANDONED,
     COVERAGE,
+    INFRASTRUCTURE,
     Count,
     Policy,
     Standing,
@@ -17,6 +19,7 @@ from redfirst.collector_processor.alerting.policy import (
     alert_id,
     counted,
 )
+from redfirst.collector_processor.alerting.reference import KNOWN
 from redfirst.collector_processor.alerting.runs import Observations, Observed
 
 
@@ -59,6 +62,10 @@ class Change:
     """When the last run of the stream was judged; 0 when none is known."""
     retracted: bool = False
     """It resolved because later versions of its runs took back what it fired for."""
+    infrastructure: int = 0
+    """Runs of the agent in the same time that infrastructure ended."""
+    abandoned: int = 0
+    """And those that stopped without an end."""
 
     @property
     def id(self) -> str:
@@ -75,8 +82,11 @@ class Detector:
         *,
         bases: Mapping[Stream, Mark] | None = None,
         told: Mapping[Stream, Told] | None = None,
+        silenced: Callable[[Stream, int], bool] = lambda _stream, _now_ns: False,
     ) -> None:
-        """``bases`` and ``told`` are those of a detector before; its runs since ``horizon`` are to be taken again."""
+        """``bases`` and ``told`` are those of a detector before; its runs since ``horizon`` are to be taken again.
+        ``silenced`` says whether alerts of a stream are not to begin at a time."""
+        self._silenced = silenced
         self.policy = policy
         self.bases = dict(bases or {})
         """Where each stream stood some time ago: later versions of runs change what came since."""
@@ -108,13 +118,14 @@ class Detector:
                 continue
             base = self.bases.get(stream, Mark())
             samples = self._runs.samples(stream)
+            policy = self.policy.for_stream(stream)
             if base.at_ns < now_ns - 3 * half:
-                base = self.bases[stream] = followed(samples, base, self.policy, now_ns - 2 * half)
+                base = self.bases[stream] = followed(samples, base, policy, now_ns - 2 * half)
             start = self.now.get(stream, base)
             changed = self._runs.changed(stream)
             if changed is not None and changed <= start.at_ns:
                 start = base
-            self.now[stream] = followed(samples, start, self.policy, now_ns)
+            self.now[stream] = followed(samples, start, policy, now_ns)
         changes = [
             change for stream in sorted(self.now) if (change := self._change(stream, now_ns)) is not None
         ]
@@ -125,7 +136,13 @@ class Detector:
         mark, told = self.now[stream], self.told.get(stream)
         if (mark.standing is Standing.FIRING) == (told is not None):
             return None
-        if told is None and stream.about != COVERAGE and self._blind(stream):
+        if (
+            told is None
+            and stream.about != COVERAGE
+            and (self._blind(stream) or self._said_by_parent(stream))
+        ):
+            return None
+        if told is None and self._silenced(stream, now_ns):
             return None
         status = {Standing.FIRING: Status.FIRING, Standing.OK: Status.RESOLVED}.get(
             mark.standing, Status.NO_DATA
@@ -135,7 +152,8 @@ class Detector:
             told = self.told[stream] = Told(alert_id(stream, mark.since_ns), mark.since_ns, mark.causes)
         else:
             del self.told[stream]
-        window = self._runs.within(stream, _counted_since(mark, self.policy, now_ns), now_ns)
+        since_ns = _counted_since(mark, self.policy, now_ns)
+        window = self._runs.within(stream, since_ns, now_ns)
         return Change(
             stream=stream,
             status=Status.RESOLVED if retracted else status,
@@ -148,7 +166,21 @@ class Detector:
             mark=mark,
             last_ns=max((sample.at_ns for sample in self._runs.samples(stream)[-1:]), default=0),
             retracted=retracted,
+            infrastructure=self._ended(stream, INFRASTRUCTURE, since_ns, now_ns),
+            abandoned=self._ended(stream, ABANDONED, since_ns, now_ns),
         )
+
+    def _ended(self, stream: Stream, about: str, since_ns: int, now_ns: int) -> int:
+        ends = Stream(stream.tenant, stream.agent, about=about)
+        return sum(sample.bad for sample in self._runs.within(ends, since_ns, now_ns))
+
+    def _said_by_parent(self, stream: Stream) -> bool:
+        """Whether a task is no news: its agent's alert says it, or too little of its past is known."""
+        if not stream.task:
+            return False
+        parent = self.now.get(stream.parent)
+        known = self.now[stream].drift.known >= KNOWN
+        return not known or (parent is not None and parent.standing is Standing.FIRING)
 
     def _blind(self, stream: Stream) -> bool:
         """Whether too few runs of the agent can be judged: what the others say is no news then."""

@@ -100,6 +100,11 @@ class AlertFile:
             self.bases, self.told, self.given_up, self._queue = {}, {}, [], []
             self.firing, self.over = {}, {}
 
+    @property
+    def folder(self) -> Path:
+        """The home it lies in."""
+        return self._path.parent
+
     def keep(
         self,
         bases: Mapping[Stream, Mark],

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from redfirst.collector_processor.alerting.detector import Change, Status
-from redfirst.collector_processor.alerting.policy import COVERAGE, Policy
+from redfirst.collector_processor.alerting.policy import ABANDONED, COVERAGE, INFRASTRUCTURE, Policy
 from redfirst.collector_processor.alerting.runs import Observed, reasons
 from redfirst.collector_processor.storing.rows import moment
 from redfirst.collector_processor.terminal import clean
@@ -16,6 +16,7 @@ from redfirst.evaluators.statistics.proportions import wilson
 Json = Any
 SCHEMA = "redfirst.alert/1"
 _RUNS = 5
+_WHAT = {INFRASTRUCTURE: "ended by infrastructure", ABANDONED: "stopped without an end"}
 
 
 def message(
@@ -32,6 +33,7 @@ def message(
         if len(failing) < _RUNS and there(run):
             failing.append(run)
     count, stream = change.count, change.stream
+    policy = policy.for_stream(stream)
     drift = change.mark.drift
     drop = drift.drop
     interval = count.interval(policy.z)
@@ -43,12 +45,16 @@ def message(
         "tenant": stream.tenant,
         "agent": stream.agent or None,
         "check": stream.check or None,
+        "task": stream.task or None,
         "about": stream.about or "reliability",
         "text": _text(change, policy),
         "since": moment(change.since_ns),
         "at": moment(change.at_ns),
         "flagged": count.flagged,
         "judged": count.judged,
+        "infrastructure": change.infrastructure,
+        "abandoned": change.abandoned,
+        "of_all": None if stream.about or stream.task else list(_of_all(change)),
         "interval": None if interval is None else [round(bound, 4) for bound in interval],
         "causes": list(change.causes),
         "severity": severity(change, policy),
@@ -63,9 +69,28 @@ def message(
         "retracted": change.retracted,
         "failing_runs": [run.run_id for run in failing],
         "links": [] if trace_url is None else [_link(trace_url, run) for run in failing],
-        "reasons": reasons(change.failing, stream.check),
-        "freeze": f"redfirst freeze {failing[0].run_id}" if failing else None,
+        "reasons": reasons(change.failing, stream),
+        "freeze": f"redfirst freeze {failing[0].run_id}"
+        if failing and stream.about != INFRASTRUCTURE
+        else None,
     }
+
+
+def _of_all(change: Change) -> tuple[int, int]:
+    """Flagged, abandoned and ended by infrastructure, of all runs that ended: the other rate, with its own denominator."""
+    others = change.infrastructure + change.abandoned
+    return change.count.flagged + others, change.count.judged + others
+
+
+def _beside(change: Change) -> str:
+    """What else befell the agent's runs meanwhile, which is no part of the share."""
+    if change.stream.about or change.stream.task or not change.infrastructure + change.abandoned:
+        return ""
+    bad, runs = _of_all(change)
+    return (
+        f"; beside them {change.infrastructure} ended by infrastructure and {change.abandoned} abandoned:"
+        f" {bad} of {runs} in all"
+    )
 
 
 def _quiet_text(change: Change) -> str:
@@ -90,12 +115,14 @@ def _text(change: Change, policy: Policy) -> str:
     if stream.about == COVERAGE:
         return _quiet_text(change)
     who = f"agent {stream.agent}" if stream.agent else "runs without an agent's name"
-    what = f"failed {stream.check}" if stream.check else "flagged"
+    if stream.task:
+        who += f", task {stream.task[:12]}"
+    what = _WHAT.get(stream.about) or (f"failed {stream.check}" if stream.check else "flagged")
     share = f"{count.flagged} of {count.judged} runs {what}"
     interval = count.interval(policy.z)
     bounds = "" if interval is None else f" (interval {interval[0]:.0%} to {interval[1]:.0%})"
     if change.status is Status.FIRING:
-        return f"{who}: {share}{bounds}, more than {_measure(change, policy)}"
+        return f"{who}: {share}{bounds}, more than {_measure(change, policy)}{_beside(change)}"
     if change.retracted:
         return f"{who}: retracted; with later spans, {share}{bounds}"
     if change.status is Status.RESOLVED:
@@ -116,8 +143,8 @@ def _versions(change: Change) -> list[Json]:
 
 def severity(change: Change, policy: Policy) -> str:
     """``page`` where the upper Wilson bound (95 %) of the share of good runs is below the worse rate that is looked
-    for, else ``ticket``."""
-    if change.stream.about == COVERAGE:
+    for, else ``ticket``; what is no fault of the agent is a ticket."""
+    if change.stream.about in (COVERAGE, INFRASTRUCTURE):
         return "ticket"
     drift, judged = change.mark.drift, change.count.judged
     worse = 1.0 - policy.threshold if policy.threshold is not None else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
@@ -15,6 +15,8 @@ _NS = 1_000_000_000
 HOUR_NS = 3600 * _NS
 WEEK_NS = 168 * HOUR_NS
 COVERAGE = "coverage"
+INFRASTRUCTURE = "infrastructure"
+ABANDONED = "abandoned"
 
 
 class Standing(StrEnum):
@@ -35,7 +37,15 @@ class Stream(NamedTuple):
     agent: str
     check: str = ""
     about: str = ""
-    """``COVERAGE``: not whether runs are good, but whether they come and are judged."""
+    """Not whether runs are good, but, with ``COVERAGE``, whether they come and are judged, and with ``INFRASTRUCTURE``
+    or ``ABANDONED`` whether that is how they ended."""
+    task: str = ""
+    """The hash of the words that its runs began with; empty: of any."""
+
+    @property
+    def parent(self) -> Stream:
+        """The same of all tasks; itself where it is that."""
+        return self._replace(task="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +75,10 @@ class Policy:
         """How far back runs can matter to what is said now."""
         past = self.reference_ns + HOUR_NS if self.false_alarms_a_week else 0
         return max(self.window_ns, past)
+
+    def for_stream(self, stream: Stream) -> Policy:
+        """What holds for this stream: one task has no objective of its own, only its past."""
+        return replace(self, threshold=None) if stream.task else self
 
     @classmethod
     def of(cls, settings: AlertSettings) -> Policy:
@@ -118,6 +132,6 @@ def counted(samples: Iterable[Sample]) -> Count:
 
 def alert_id(stream: Stream, since_ns: int) -> str:
     """The name of one alert: the same for the same stream and beginning, in every process."""
-    named = (*stream[:3], *filter(None, (stream.about,)), str(since_ns))
+    named = (*stream[:3], *filter(None, (stream.about, stream.task)), str(since_ns))
     text = "\0".join(named).encode("utf-8", "surrogatepass")
     return blake2b(text, digest_size=12, person=b"redfirst alert").hexdigest()

@@ -48,6 +48,10 @@ inhibit_rules:
   - source_matchers: ['alertname="{UNCOVERED}"']
     target_matchers: ['alertname="{UNRELIABLE}"']
     equal: [tenant, agent]
+  # an agent's alert says what those of its tasks would
+  - source_matchers: ['alertname="{UNRELIABLE}"', 'task=""']
+    target_matchers: ['alertname="{UNRELIABLE}"', 'task!=""']
+    equal: [tenant, agent, evaluator]
   # nothing is judged, so nothing comes
   - source_matchers: ['alertname=~"RedfirstDown|RedfirstNotReady|RedfirstUncovered"']
     target_matchers: ['alertname=~"{UNRELIABLE}|{SILENT}|RedfirstAgent.*"']

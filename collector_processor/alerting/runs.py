@@ -6,9 +6,12 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from redfirst.collector_processor.alerting.policy import COVERAGE, Sample, Stream
-from redfirst.collector_processor.storing.store import RunState, StoredRun
+from redfirst.collector_processor.alerting.policy import ABANDONED, COVERAGE, INFRASTRUCTURE, Sample, Stream
+from redfirst.collector_processor.alerting.reference import KNOWN
+from redfirst.collector_processor.endings import APART, ending_of, termination_of
+from redfirst.collector_processor.storing.store import RunState, StoredRun, request_hash
 from redfirst.evaluators.check import severity_named
+from redfirst.evaluators.trajectory import Stop
 from redfirst.evaluators.verdict import Outcome, Severity
 
 _LONGEST = 300
@@ -33,13 +36,18 @@ class Observed:
     """The checks that flag it, each with its reason."""
     decided: frozenset[str] = frozenset()
     """The checks which could have flagged it and came to an answer; empty when it is no observation."""
+    ending: Stop = Stop.UNKNOWN
+    ended_because: str = ""
+    task: str = ""
+    """The hash of the words that it began with; empty when they are not known."""
 
 
 def observed(versions: Sequence[StoredRun]) -> Observed:
     """What alerts see of a run, from all of its versions, oldest first; at least one."""
     latest = versions[-1]
     scored = [run.judged_ns for run in versions if run.state is RunState.SCORED]
-    verdicts = (latest.record or {}).get("verdicts") or () if latest.state is RunState.SCORED else ()
+    record = latest.record or {} if latest.state is RunState.SCORED else {}
+    verdicts = record.get("verdicts") or ()
     could = [one for one in verdicts if severity_named(one["severity"]) >= Severity.FLAG]
     return Observed(
         run_id=latest.run_id,
@@ -55,6 +63,9 @@ def observed(versions: Sequence[StoredRun]) -> Observed:
         decided=frozenset(
             one["check"] for one in could if one["outcome"] in (Outcome.FAILED, Outcome.PASSED)
         ),
+        ending=ending_of(record),
+        ended_because=termination_of(record).get("because", ""),
+        task=request_hash(record["request"]) if record.get("request") else "",
     )
 
 
@@ -90,8 +101,10 @@ class Observations:
         return self._streams.get(stream, ())
 
     def streams(self) -> Iterable[Stream]:
-        """Every stream there are runs of."""
-        return list(self._streams)
+        """Every stream that has runs; one of a task needs as many as a past does."""
+        return [
+            stream for stream, samples in self._streams.items() if not stream.task or len(samples) >= KNOWN
+        ]
 
     def run(self, run_id: str) -> Observed:
         """What is known of a run."""
@@ -111,31 +124,57 @@ class Observations:
         for samples in self._streams.values():
             del samples[: bisect_right(samples, until_ns, key=lambda sample: sample.at_ns)]
         self._streams = {stream: samples for stream, samples in self._streams.items() if samples}
+        self._changed = {stream: at for stream, at in self._changed.items() if stream in self._streams}
 
     def _samples(self, seen: Observed | None) -> Iterator[tuple[Stream, Sample]]:
         if seen is None:
             return
         at_ns = seen.judged_ns if seen.at_ns is None else seen.at_ns
         about = Stream(seen.tenant, seen.agent, about=COVERAGE)
-        yield about, Sample(at_ns, seen.run_id, not seen.decided)
-        if seen.at_ns is None or not seen.decided:
+        unjudged = not seen.decided and seen.ending not in APART
+        yield about, Sample(at_ns, seen.run_id, unjudged)
+        if seen.at_ns is None:
+            return
+        yield from _endings(seen, at_ns)
+        if seen.ending in APART or not seen.decided:
             return
         failed = {check for check, _ in seen.failed}
-        if not self._per_check:
-            sample = Sample(seen.at_ns, seen.run_id, bool(failed), seen.session, seen.agent_version)
-            yield Stream(seen.tenant, seen.agent), sample
-            return
-        for check in seen.decided:
-            sample = Sample(seen.at_ns, seen.run_id, check in failed, seen.session, seen.agent_version)
-            yield Stream(seen.tenant, seen.agent, check), sample
+        flagged = (
+            {check: check in failed for check in seen.decided} if self._per_check else {"": bool(failed)}
+        )
+        for check, bad in flagged.items():
+            sample = Sample(at_ns, seen.run_id, bad, seen.session, seen.agent_version)
+            stream = Stream(seen.tenant, seen.agent, check)
+            yield stream, sample
+            if seen.task:
+                yield stream._replace(task=seen.task), sample
 
 
-def reasons(failing: Iterable[Observed], check: str = "", limit: int = 3) -> list[Mapping[str, object]]:
-    """The checks that flagged most of these runs, each with its number of runs and the first reason."""
+def _endings(seen: Observed, at_ns: int) -> Iterator[tuple[Stream, Sample]]:
+    """Whether infrastructure ended it, and if not whether it was abandoned; a parked run has not ended."""
+    if seen.ending in (Stop.UNKNOWN, Stop.PARKED):
+        return
+    infra = seen.ending is Stop.INFRA
+    yield (
+        Stream(seen.tenant, seen.agent, about=INFRASTRUCTURE),
+        Sample(at_ns, seen.run_id, infra, seen.session),
+    )
+    if not infra:
+        bad = seen.ending is Stop.ABANDONED
+        yield (
+            Stream(seen.tenant, seen.agent, about=ABANDONED),
+            Sample(at_ns, seen.run_id, bad, seen.session, seen.agent_version),
+        )
+
+
+def reasons(failing: Iterable[Observed], stream: Stream, limit: int = 3) -> list[Mapping[str, object]]:
+    """The checks that flagged most of these runs, each with its number of runs and the first reason; of streams about how
+    runs end, what the end was."""
     found: dict[str, list[str]] = {}
     for run in failing:
-        for name, because in run.failed:
-            if check in ("", name):
+        ended = stream.about in (INFRASTRUCTURE, ABANDONED)
+        for name, because in (("termination", run.ended_because),) if ended else run.failed:
+            if stream.check in ("", name):
                 found.setdefault(name, []).append(because)
     ranked = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     return [

@@ -19,6 +19,7 @@ from redfirst.collector_processor.alerting.message import Json, message
 from redfirst.collector_processor.alerting.policy import Policy, Standing
 from redfirst.collector_processor.alerting.receivers import Receivers
 from redfirst.collector_processor.alerting.runs import Observed, observed
+from redfirst.collector_processor.alerting.silences import Hushed
 from redfirst.collector_processor.companions import Parts
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.posting.answers import wait_before
@@ -114,7 +115,8 @@ class Watch:
         self.trouble: str | None = None
         """Why nothing can be found or kept at the moment."""
         self._stop = threading.Event()
-        self.detector = Detector(policy, bases=file.bases, told=file.told)
+        self._hushed = Hushed(file.folder, trouble=self._silences_unreadable)
+        self.detector = Detector(policy, bases=file.bases, told=file.told, silenced=self._hushed.covers)
         if file.unreadable is not None:
             metrics.add("redfirst_alert_failures_total", reason="state_unreadable")
             say(f"alerts: the state could not be read and was put aside as {file.unreadable.name}")
@@ -166,6 +168,7 @@ class Watch:
         for run_id in dict.fromkeys(row.run_id for row in rows):
             self._take(self._reader.versions(run_id))
         before = dict(self.detector.bases)
+        self._hushed.look()
         changes = self.detector.tick(now_ns)
         if changes or self.detector.bases != before:
             self._keep(changes, now_ns)
@@ -218,6 +221,10 @@ class Watch:
         self._metrics.add("redfirst_alert_failures_total", reason=reason)
         self.trouble = what
         self.detector.told = dict(self._file.told)
+
+    def _silences_unreadable(self, what: str) -> None:
+        self._metrics.add("redfirst_alert_failures_total", reason="silences_unreadable")
+        self._say(f"alerts: {what}")
 
     def _standing(self, standing: Standing) -> int:
         return sum(mark.standing is standing for mark in list(self.detector.now.values()))

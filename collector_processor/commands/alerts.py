@@ -19,6 +19,7 @@ from redfirst.collector_processor.alerting.receivers import Receivers
 from redfirst.collector_processor.alerting.rendering import alertmanager_configuration, prometheus_rules
 from redfirst.collector_processor.alerting.simulating import simulated
 from redfirst.collector_processor.alerting.webhook import Posted
+from redfirst.collector_processor.commands import alert_silences
 from redfirst.collector_processor.commands.changing import home_of
 from redfirst.collector_processor.settings import AlertSettings, ServeSettings, configured, in_force
 from redfirst.collector_processor.storing.rows import moment
@@ -41,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     simulate.add_argument("--json", action="store_true", help="one JSON object per change, one per line")
     actions.add_parser("test", help="tell every receiver a marked test alert")
+    alert_silences.configure(actions)
     render = actions.add_parser("render", help="print rules to be reviewed and committed")
     form = render.add_mutually_exclusive_group(required=True)
     form.add_argument("--prometheus", action="store_true", help="recording and alerting rules for Prometheus")
@@ -49,6 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Do the one action."""
+    if options.action in ("silence", "ack", "list"):
+        return alert_silences.execute(options)
     project = project_at(Path(options.config)) if options.config else load_project(Path.cwd())
     settings = in_force(configured(project))
     if options.action == "simulate":

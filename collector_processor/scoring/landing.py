@@ -27,6 +27,7 @@ def landing_of(cut: Cut, job: Job, answer: Mapping[str, Json], *, arrived_ns: in
         agent=answer.get("agent"),
         request_hash=answer.get("request_hash"),
         flagged=bool(answer.get("flagged")),
+        ending=answer.get("ending", "unknown"),
         because=answer.get("because", ""),
         verdicts=answer.get("verdicts") or (),
     )

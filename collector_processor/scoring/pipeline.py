@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from redfirst.collector_processor.endings import APART
 from redfirst.collector_processor.journal.format import START, Position
 from redfirst.collector_processor.journal.writing import Durable, Journal
 from redfirst.collector_processor.metrics import Metrics
@@ -268,7 +269,13 @@ class Pipeline:
     def _count(self, landing: Landing, was_flagged: bool | None) -> None:
         if was_flagged is None:
             verdict = "flagged" if landing.flagged else "clean"
-            self._metrics.add("redfirst_traces_scored_total", agent=landing.agent or "", verdict=verdict)
+            self._metrics.add(
+                "redfirst_traces_scored_total",
+                trace_id=landing.run_id,
+                agent=landing.agent or "",
+                ending=landing.ending if landing.ending in APART else "ended",
+                verdict=verdict,
+            )
         else:
             changed = str(was_flagged != landing.flagged).lower()
             self._metrics.add("redfirst_traces_rescored_total", changed=changed)

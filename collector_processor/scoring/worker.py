@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from redfirst.collector_processor.endings import ending_of
 from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.journal.reading import RecordLost
 from redfirst.collector_processor.scoring.span_source import SpanSource, decoded, span_set_hash
@@ -65,6 +66,7 @@ def _judged(found: Decoded, checks: Sequence[Check]) -> dict[str, Json]:
         "agent": run.agents[0] if run.agents else None,
         "request_hash": None if run.request is None else request_hash(run.request),
         "flagged": flagged(verdicts),
+        "ending": ending_of(record),
     }
 
 

@@ -56,6 +56,8 @@ class Landing:
     agent: str | None = None
     request_hash: str | None = None
     flagged: bool = False
+    ending: str = "unknown"
+    """Why the run ended, as ``Stop`` names it."""
     because: str = ""
     verdicts: Sequence[Mapping[str, Json]] = ()
     """The verdicts of the record."""

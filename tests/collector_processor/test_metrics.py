@@ -47,3 +47,27 @@ def test_every_series_says_what_it_counts():
 
     assert len(given) > 30
     assert given <= set(module._HELP)
+
+
+def test_open_metrics_names_the_trace_that_a_counter_counted_last() -> None:
+    """A counter's family has no ``_total``, families are not interleaved, and the text ends with its mark."""
+    metrics = Metrics()
+    metrics.add("redfirst_traces_scored_total", trace_id="a" * 32, agent="support", verdict="clean")
+    metrics.add("redfirst_traces_scored_total", trace_id="b" * 32, agent="support", verdict="clean")
+    metrics.observe("redfirst_score_seconds", 0.5)
+    metrics.gauge("redfirst_ready", lambda: 1.0)
+    lines = metrics.open_metrics().splitlines()
+
+    series = (
+        'redfirst_traces_scored_total{agent="support",verdict="clean"} 2 # {trace_id="' + "b" * 32 + '"} 1 '
+    )
+    assert any(line.startswith(series) for line in lines)
+    assert "# TYPE redfirst_traces_scored counter" in lines
+    assert "# TYPE redfirst_ready gauge" in lines
+    start = lines.index("# TYPE redfirst_score_seconds summary")
+    assert lines[start + 2 : start + 4] == [
+        "redfirst_score_seconds_count 1",
+        "redfirst_score_seconds_sum 0.5",
+    ]
+    assert lines[-1] == "# EOF"
+    assert "trace_id" not in metrics.text()

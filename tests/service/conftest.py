@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -197,6 +198,39 @@ def a_run(*, spans: int = 3, trace_id: int | None = None) -> list[ReadableSpan]:
     trace_id = trace_id or new_id(16)
     root = a_span(trace_id, kind="AGENT", name="support")
     return [root, *(a_span(trace_id, parent=root.context.span_id) for _ in range(spans - 1))]
+
+
+def looping(calls: int) -> bytes:
+    """The request of a run that calls one tool so many times with the same arguments: more than one is a repeat."""
+    run = a_run(spans=1)
+    root = run[0].context
+    for _ in range(calls):
+        span = a_span(root.trace_id, parent=root.span_id, kind="TOOL", name="search")
+        attributes = {
+            "openinference.span.kind": "TOOL",
+            "tool.name": "search",
+            "input.value": '{"q": "x"}',
+            "input.mime_type": "application/json",
+            "output.value": '{"hits": []}',
+        }
+        run.append(
+            ReadableSpan(
+                name="search",
+                context=span.context,
+                parent=span.parent,
+                resource=span.resource,
+                attributes=attributes,
+                start_time=span.start_time,
+                end_time=span.end_time,
+            )
+        )
+    return body_of(run)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def new_id(size: int) -> int:

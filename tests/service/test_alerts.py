@@ -8,9 +8,8 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,8 @@ from redfirst.collector_processor.storing.store import Landing, RunState
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.statistics.proportions import wilson_bounds
 
-from .conftest import eventually
+from .conftest import eventually, looping
+from .receiver import Receiver
 
 S = 1_000_000_000
 GIVE_UP = 86_400.0
@@ -384,40 +384,6 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
     made = Shop(tmp_path)
     yield made
     made.store.close()
-
-
-class Receiver:
-    """A webhook receiver on loopback; ``respond`` gets how many posts came before."""
-
-    def __init__(self, respond: Callable[[int], tuple[int, dict[str, str]]] = lambda _: (200, {})) -> None:
-        self.respond = respond
-        self.got: list[tuple[dict[str, str], bytes]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                status, headers = outer.respond(len(outer.got))
-                outer.got.append(({k.lower(): v for k, v in self.headers.items()}, body))
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": "0"}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                """Nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/hook?token=t0ken"
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def messages(self) -> list[dict[str, Any]]:
-        return [json.loads(body) for _, body in self.got]
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
 
 
 @pytest.fixture
@@ -785,7 +751,7 @@ def test_serve_posts_an_alert(stopped: Any, tools: Any, receiver: Receiver) -> N
         ],
     }
     served = stopped.start(REDFIRST_ALERTS=json.dumps(alerts), HOOK=receiver.url, KEY="k3y")
-    assert served.post("/v1/traces", looping(tools), content_type="application/x-protobuf")[0] == 200
+    assert served.post("/v1/traces", looping(6), content_type="application/x-protobuf")[0] == 200
     eventually(lambda: receiver.got, within=20)
     message = receiver.messages[0]
 
@@ -794,36 +760,6 @@ def test_serve_posts_an_alert(stopped: Any, tools: Any, receiver: Receiver) -> N
     assert served.metrics()["redfirst_alerts_firing"] == 1
     assert served.stop() == 0
     assert len(receiver.got) == 1
-
-
-def looping(tools: Any) -> bytes:
-    """A run that calls one tool with the same arguments six times."""
-    from opentelemetry.sdk.trace import ReadableSpan
-
-    run = tools.a_run(spans=1)
-    root = run[0]
-    for _ in range(6):
-        span = tools.a_span(root.context.trace_id, parent=root.context.span_id, kind="TOOL", name="search")
-        attributes = {
-            "openinference.span.kind": "TOOL",
-            "tool.name": "search",
-            "input.value": '{"q": "x"}',
-            "input.mime_type": "application/json",
-            "output.value": '{"hits": []}',
-        }
-        run.append(
-            ReadableSpan(
-                name="search",
-                context=span.context,
-                parent=span.parent,
-                resource=span.resource,
-                attributes=attributes,
-                start_time=span.start_time,
-                end_time=span.end_time,
-            )
-        )
-    body: bytes = tools.body_of(run)
-    return body
 
 
 # --- an Alertmanager

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -18,9 +18,10 @@ from typing import Any
 
 import pytest
 
-from .conftest import Served, Tools, eventually, needs
+from .conftest import Served, Tools, eventually, free_port, looping, needs
 
 ROOT = Path(__file__).parents[2]
+DASHBOARD = ROOT / "deploy" / "grafana" / "redfirst.json"
 RULES = ROOT / "deploy" / "prometheus" / "redfirst.rules.yml"
 
 
@@ -29,12 +30,6 @@ def program(*names: str) -> str:
     found = next((path for name in names if (path := shutil.which(name))), None)
     needs(f"{names[0]} (run: deploy/dev/prometheus.sh)", found is not None)
     return str(found)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -95,40 +90,9 @@ def pager() -> Iterator[Pager]:
     made.server_close()
 
 
-def run_of(tools: Tools, calls: int) -> bytes:
-    """A run that calls one tool so many times with the same arguments: more than one is a repeat."""
-    from opentelemetry.sdk.trace import ReadableSpan
-
-    run = tools.a_run(spans=1)
-    for _ in range(calls):
-        span = tools.a_span(
-            run[0].context.trace_id, parent=run[0].context.span_id, kind="TOOL", name="search"
-        )
-        attributes = {
-            "openinference.span.kind": "TOOL",
-            "tool.name": "search",
-            "input.value": '{"q": "x"}',
-            "input.mime_type": "application/json",
-            "output.value": '{"hits": []}',
-        }
-        run.append(
-            ReadableSpan(
-                name="search",
-                context=span.context,
-                parent=span.parent,
-                resource=span.resource,
-                attributes=attributes,
-                start_time=span.start_time,
-                end_time=span.end_time,
-            )
-        )
-    body: bytes = tools.body_of(run)
-    return body
-
-
-def send(served: Served, tools: Tools, count: int, calls: int) -> None:
+def send(served: Served, count: int, calls: int) -> None:
     for _ in range(count):
-        status, _, _ = served.post("/v1/traces", run_of(tools, calls), content_type="application/x-protobuf")
+        status, _, _ = served.post("/v1/traces", looping(calls), content_type="application/x-protobuf")
         assert status == 200
 
 
@@ -174,7 +138,7 @@ def test_a_drop_reaches_alertmanager_and_its_webhook_once_and_resolves(
     }
     served = stopped.start(REDFIRST_ALERTS=json.dumps(alerts))
     with running(command, f"{base}/-/ready", tmp_path / "am.log"):
-        send(served, tools, 8, calls=6)
+        send(served, 8, calls=6)
         (alert,) = eventually(lambda: got(f"{base}/api/v2/alerts?active=true"), within=30)
         assert alert["labels"]["alertname"] == "RedfirstAgentUnreliable"
         assert alert["labels"]["agent"] == "support"
@@ -184,7 +148,7 @@ def test_a_drop_reaches_alertmanager_and_its_webhook_once_and_resolves(
         time.sleep(2)  # sent again several times meanwhile
         assert pager.statuses() == ["firing"]
 
-    send(served, tools, 40, calls=1)
+    send(served, 40, calls=1)
     resolved = 'redfirst_alert_changes_total{status="resolved"}'
     eventually(lambda: served.metrics().get(resolved) == 1, within=40)
     with running(command, f"{base}/-/ready", tmp_path / "am.log"):
@@ -214,14 +178,15 @@ def test_prometheus_scrapes_the_service_and_evaluates_the_shipped_rules(
             }
         )
     )
-    send(served, tools, 3, calls=6)
-    send(served, tools, 2, calls=1)
+    send(served, 3, calls=6)
+    send(served, 2, calls=1)
     eventually(lambda: len(served.runs()) == 5)
     command = [
         prometheus,
         f"--config.file={config}",
         f"--storage.tsdb.path={tmp_path / 'tsdb'}",
         f"--web.listen-address=127.0.0.1:{port}",
+        "--enable-feature=exemplar-storage",
     ]
     with running(command, f"{base}/-/ready", tmp_path / "prometheus.log"):
 
@@ -237,6 +202,50 @@ def test_prometheus_scrapes_the_service_and_evaluates_the_shipped_rules(
         health = {rule["name"]: rule["health"] for rule in rules(base)}
         assert set(health.values()) == {"ok"}
         assert "RedfirstAgentSilent" in health
+        for panel, expr in expressions().items():
+            asked = urllib.parse.urlencode({"query": expr.replace("$agent", ".*")})
+            assert got(f"{base}/api/v1/query?{asked}")["status"] == "success", panel
+        flagged = next(expr for panel, expr in expressions().items() if panel.startswith("Flagged"))
+        ready = expressions()["Ready"]
+        send(served, 3, calls=6)
+        send(served, 2, calls=1)
+        asked_for = flagged.replace("$agent", ".*")
+        eventually(lambda: value(asked_for).get("") == pytest.approx(0.6), within=30)
+        assert value(ready) == {"": 1.0}
+        traces = {run["trace_id"] for run in served.runs()}
+        named = {
+            "query": "redfirst_traces_scored_total",
+            "start": time.time() - 300,
+            "end": time.time() + 300,
+        }
+        (found, *_) = got(f"{base}/api/v1/query_exemplars?{urllib.parse.urlencode(named)}")["data"]
+        assert found["exemplars"][0]["labels"]["trace_id"] in traces
+
+
+def expressions() -> dict[str, str]:
+    """What each panel of the dashboard asks for."""
+    board = json.loads(DASHBOARD.read_text())
+    return {
+        panel["title"]: target["expr"] for panel in board["panels"] for target in panel.get("targets", ())
+    }
+
+
+def test_the_shipped_dashboard_is_what_its_script_makes() -> None:
+    """It has a fixed uid, asks for its data source, and every panel has one query."""
+    pytest.importorskip("grafana_foundation_sdk", exc_type=ImportError)
+    spec = importlib.util.spec_from_file_location("grafana_build", DASHBOARD.with_name("build.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    board = json.loads(DASHBOARD.read_text())
+
+    assert build.dashboard() == board
+    assert board["uid"] == "redfirst"
+    panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+    assert len(expressions()) == len(panels) == 12
+    assert {panel["datasource"]["uid"] for panel in panels} == {"${datasource}"}
+    assert [one["type"] for one in board["templating"]["list"]] == ["datasource", "query"]
 
 
 def rules(base: str) -> list[dict[str, Any]]:
