@@ -47,7 +47,7 @@ def canonical(value: object, how: Canonical = EXACT) -> object:
     """The value in canonical form (dict, list, str, int, float, bool, None)."""
     if isinstance(value, str):
         return " ".join((value if value.isascii() else unicodedata.normalize("NFC", value)).split())
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, int):
         return value
     if isinstance(value, float):
         if math.isfinite(value):

@@ -67,14 +67,18 @@ def requested(name: object, arguments: object, call_id: object) -> RequestedCall
 
 def messages_of(value: object, depth: int = 0) -> tuple[Message, ...] | None:
     """The messages of a conversation; None when the value is none."""
-    found = unpacked(value)
-    if isinstance(found, Mapping):
+    return messages_in(unpacked(value), depth)
+
+
+def messages_in(found: object, depth: int = 0) -> tuple[Message, ...] | None:
+    """The messages of a conversation that is unpacked already."""
+    if isinstance(found, dict):
         if depth < _DEPTH:
             for key in ("messages", "input", "contents", "new_messages"):
                 inner = found.get(key)
                 if (
                     isinstance(inner, list | str)
-                    and (messages := messages_of(inner, depth + 1))
+                    and (messages := _messages_inside(inner, depth + 1))
                     and _roles_known(messages)
                 ):
                     system = first_text(found.get("system"), found.get("instructions"))
@@ -84,9 +88,13 @@ def messages_of(value: object, depth: int = 0) -> tuple[Message, ...] | None:
     if not isinstance(found, list) or not found:
         return None
     if len(found) == 1 and isinstance(found[0], list):
-        return messages_of(found[0], depth + 1)
-    out = [message for item in found if isinstance(item, Mapping) for message in message_of(item)]
+        return messages_in(found[0], depth + 1)
+    out = [message for item in found if isinstance(item, dict) for message in message_of(item)]
     return tuple(out) or None
+
+
+def _messages_inside(inner: list[object] | str, depth: int) -> tuple[Message, ...] | None:
+    return messages_in(unpacked(inner) if isinstance(inner, str) else inner, depth)
 
 
 def _roles_known(messages: Iterable[Message]) -> bool:
