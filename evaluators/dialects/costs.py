@@ -21,7 +21,9 @@ def cost_of(attributes: Mapping[str, object]) -> float | None:
         if name in attributes and (found := _amount(attributes[name])) is not None:
             return found
     for name in _DETAILS:
-        details = (mapping(attributes[name]) if name in attributes else None) or {}
+        if name not in attributes:
+            continue
+        details = mapping(attributes[name]) or {}
         for total in _TOTALS:
             if (found := _amount(details.get(total))) is not None:
                 return found

@@ -34,7 +34,7 @@ _FIRST = frozenset('{["-0123456789tfn \t\r\n')
 
 
 _SCALARS = (str, int, float)
-_MAPPINGS = (dict, Mapping)
+MAPPINGS = (dict, Mapping)
 """``dict`` first: asking the abstract class takes several times as long."""
 _SEQUENCES = (list, tuple)
 
@@ -43,10 +43,10 @@ def plain(value: object) -> object:
     """The value as JSON knows it: lists for tuples, dicts for mappings."""
     if value is None or isinstance(value, _SCALARS):
         return value
-    if isinstance(value, _MAPPINGS):
-        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, MAPPINGS):
+        return {str(key): item if isinstance(item, _SCALARS) else plain(item) for key, item in value.items()}
     if isinstance(value, _SEQUENCES):
-        return [plain(item) for item in value]
+        return [item if isinstance(item, _SCALARS) else plain(item) for item in value]
     return value
 
 
@@ -116,12 +116,12 @@ def listed(value: object) -> list[object] | None:
 
 def items_of(value: object) -> list[object]:
     """The array the value is or holds; one that is there already is not copied, so that it must not be kept."""
-    return value if isinstance(value, list) else listed(value) or []
+    return [] if value is None else value if isinstance(value, list) else listed(value) or []
 
 
 def object_of(value: object) -> Mapping[str, object] | None:
     """The object the value is or holds; one that is there already is not copied, so that it must not be kept."""
-    return value if isinstance(value, dict) else mapping(value)
+    return value if value is None or isinstance(value, dict) else mapping(value)
 
 
 def text(value: object) -> str | None:
@@ -179,7 +179,7 @@ def arguments_of(value: object) -> Arguments:
         found = literal(found)
     if isinstance(found, str) and cut_off(found):
         return Arguments()
-    if isinstance(found, _MAPPINGS):
+    if isinstance(found, MAPPINGS):
         return _from_envelope(found)
     if isinstance(found, list) and not isinstance(value, str):
         return Arguments(bare=tuple(found))
@@ -227,7 +227,7 @@ def outcome_of(value: object, depth: int = 0) -> Outcome:
     found = container(value)
     if isinstance(found, str) and (found in REDACTED or cut_off(found)):
         return Outcome()
-    if isinstance(found, _MAPPINGS) and depth < 5:
+    if isinstance(found, MAPPINGS) and depth < 5:
         return _from_message(found, depth)
     if isinstance(found, list) and (joined := block_text(found)) is not None:
         return Outcome(result=container(joined))
@@ -307,7 +307,7 @@ def error_in_result(result: object) -> str | None:
     """What a result says went wrong, when it says so: a text that begins with an error, or an error field."""
     if isinstance(result, str):
         return result if _ERROR_TEXT.match(result.lstrip(" \t\r\n\"'")) else None
-    if isinstance(result, _MAPPINGS):
+    if isinstance(result, MAPPINGS):
         said = result.get("error")
         if said and not isinstance(said, bool | int | float):
             return said if isinstance(said, str) else json.dumps(plain(said), ensure_ascii=False, default=str)
