@@ -25,7 +25,7 @@ def completed(tree: Tree, models: Sequence[Node]) -> list[Node]:
             said = _continuation(facts.input, later.facts.input) if later is not None else None
             if said is not None:
                 facts = replace(facts, output=said, notes=(*facts.notes, NOTE))
-        out.append(Node(node.span, facts))
+        out.append(node if facts is node.facts else Node(node.span, facts))
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,10 +46,9 @@ class Names:
 
     def target(self, name: str, arguments: Mapping[str, object] | None) -> str | None:
         """The agent a call of this name hands over to; empty when it is a hand-off to nobody named."""
-        if _plain(name) in self.called:
+        plain, certain, likely = _spelling(name)
+        if plain in self.called:
             return name
-        flat = _SEPARATORS.sub("_", name.strip())
-        certain, likely = _CERTAIN.fullmatch(flat), _LIKELY.fullmatch(flat)
         if certain:
             named = certain.group("target")
             return named or first_text(*((arguments or {}).get(key) for key in _TARGET_KEYS)) or ""
@@ -62,6 +62,13 @@ class Names:
     def is_handoff(self, name: str | None, arguments: Mapping[str, object] | None) -> bool:
         """Whether a call of this name passes control on."""
         return name is not None and self.target(name, arguments) is not None
+
+
+@functools.lru_cache(maxsize=64)
+def _spelling(name: str) -> tuple[str, re.Match[str] | None, re.Match[str] | None]:
+    """The plain form of a tool's name, and how it matches the certain and the likely kind of a hand-off."""
+    flat = _SEPARATORS.sub("_", name.strip())
+    return _plain(name), _CERTAIN.fullmatch(flat), _LIKELY.fullmatch(flat)
 
 
 def _called(tree: Tree) -> Iterable[str]:
@@ -126,13 +133,12 @@ def _handoff(tree: Tree, node: Node, *, name: str | None, target: str | None, at
 
 def agent_name(tree: Tree, node: Node) -> str | None:
     """The closest agent around it that has a name; else the one it names itself."""
-    for above in tree.ancestors(node):
-        if above.facts.kind is Kind.AGENT and above.facts.name:
-            return above.facts.name
+    for agent in tree.agents(node):
+        if agent.facts.name:
+            return agent.facts.name
     return node.facts.agent
 
 
 def agent_spans(tree: Tree, node: Node) -> tuple[str, ...]:
     """The spans of the agents around it, outermost first."""
-    above = [one.span.span_id for one in tree.ancestors(node) if one.facts.kind is Kind.AGENT]
-    return tuple(reversed(above))
+    return tuple(agent.span.span_id for agent in reversed(tree.agents(node)))

@@ -37,6 +37,11 @@ class LogicalCall:
         """The attempt whose answer the agent went on with."""
         return self.attempts[-1]
 
+    @property
+    def unread(self) -> bool:
+        """Whether what it answered was not recorded."""
+        return self.last.result is MISSING and self.last.error is None
+
     @functools.cached_property
     def answer(self) -> str | None:
         """What it answered, as canonical text; ``None`` when that was not recorded."""

@@ -25,9 +25,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 
 from redfirst.evaluators.kleene import Truth
+from redfirst.evaluators.later import Later
 from redfirst.evaluators.logical import LogicalCall, in_time, logical_calls, short_arguments
 from redfirst.evaluators.rule_kinds.conclude import and_untold
 from redfirst.evaluators.rule_kinds.lacking import lacks_calls, lacks_names, without_absence
@@ -64,7 +66,7 @@ def _seen(calls: Sequence[LogicalCall], cut_off: int | None) -> Verdict:
     counted, unclear = _exact(calls, cut_off)
     for position, why in (*cycles(calls), *no_progress(calls)):
         counted.setdefault(position, why)
-    if any(call.answer is None for call in calls):
+    if any(call.unread for call in calls):
         unread = (*cycles(calls, unread=True), *no_progress(calls, unread=True))
         unclear |= {position: "not every answer was recorded" for position, _ in unread}
     unclear |= _unreadable(calls)
@@ -100,7 +102,7 @@ def _exact(calls: Sequence[LogicalCall], cut_off: int | None) -> tuple[dict[int,
     unclear: dict[int, str] = {}
     written: dict[tuple[str, str], int] = {}
     last_two: dict[tuple[str | None, str, str], tuple[int | None, int]] = {}
-    changers = _Changers(calls)
+    changers = Later(partial(_Changers, calls))
     for position, call in enumerate(calls):
         if call.intent is None or call.first.poll:
             continue
@@ -134,13 +136,13 @@ def _may_not_have_run(call: ToolCall) -> bool:
 
 
 def _why_repeated(
-    calls: Sequence[LogicalCall], before: int | None, last: int, position: int, changers: _Changers
+    calls: Sequence[LogicalCall], before: int | None, last: int, position: int, changers: Later[_Changers]
 ) -> tuple[str | None, str | None]:
     """Why a call that its agent made before, last at ``last``, is a repeat, and what leaves that open."""
     call, earlier = calls[position], calls[last]
     if earlier.last.turn is not None and earlier.last.turn == call.first.turn:
         return "was called again in the same turn", None
-    changed = changers.changed(last, position)
+    changed = changers.get().changed(last, position)
     if changed is True:
         return None, None
     doubt = "what changed in between was not recorded" if changed is None else None
@@ -156,7 +158,7 @@ def _why_repeated(
             if tried is CallStatus.TOOL_ERROR
             else (None, None)
         )
-    if call.answer is None or earlier.answer is None:
+    if call.unread or earlier.unread:
         return "was called again with nothing changed in between", doubt
     if earlier.answer != call.answer:
         return "was called again (declare the tool with poll if waiting for a change is its use)", doubt
@@ -208,6 +210,8 @@ def _changes(call: LogicalCall, effects: frozenset[Effect | None]) -> Truth:
 def _unreadable(calls: Sequence[LogicalCall]) -> dict[int, str]:
     """The calls that may repeat an earlier call of their tool, one of the two having no recorded arguments."""
     unclear: dict[int, str] = {}
+    if all(call.intent is not None for call in calls):
+        return unclear
     called: set[str] = set()
     unread: set[str] = set()
     for position, call in enumerate(calls):

@@ -87,12 +87,12 @@ def no_progress(calls: Sequence[LogicalCall], *, unread: bool = False) -> Iterat
     for position, call in enumerate(calls):
         if position and not _follows(calls[position - 1], call, unread):
             asked, recent, known = set(), set(), None
-        elif known is not None and call.answer is not None and call.answer != known.answer:
+        elif known is not None and not call.unread and call.answer != known.answer:
             asked, known = set(recent), None
         asked.add(call.intent)
-        recent = recent | {call.intent} if call.answer is None else set()
-        known = known if call.answer is None else call
-        if len(asked) >= _patience(known):
+        recent = recent | {call.intent} if call.unread else set()
+        known = known if call.unread else call
+        if len(asked) >= NO_PROGRESS_FROM and len(asked) >= _patience(known):
             yield position, "was called with other arguments and gave the same answer each time"
 
 
@@ -124,14 +124,14 @@ def _follows(before: LogicalCall, call: LogicalCall, unread: bool) -> bool:
         and before.intent is not None
         and call.intent is not None
         and (effect is Effect.READ or (effect is None and _both_empty(before, call, unread)))
-        and _answered_alike(before.answer, call.answer, unread)
         and precedes(before.last, call.first)
+        and _answered_alike(before.answer, call.answer, unread)
         and not _pages(before.last, call.first)
     )
 
 
 def _both_empty(before: LogicalCall, call: LogicalCall, unread: bool) -> bool:
-    return all(_is_empty(one) or (unread and one.answer is None) for one in (before, call))
+    return all(_is_empty(one) or (unread and one.unread) for one in (before, call))
 
 
 def _pages(before: ToolCall, call: ToolCall) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 from redfirst.evaluators.canonical import same
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
@@ -33,6 +33,8 @@ class Tree:
     nodes: Mapping[Key, Node]
     parents: Mapping[Key, Key]
     """The parent of each node that has one here. Free of circles."""
+    _agents: dict[Key, tuple[Node, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """Around whatever has this parent: most calls of a run have the same."""
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> Tree:
@@ -40,9 +42,10 @@ class Tree:
         ordered = sorted(nodes, key=lambda node: (node.span.start_ns, node.span.span_id, node.span.trace_id))
         found = {node.key: node for node in ordered}
         parents = {
-            node.key: (node.span.trace_id, node.span.parent_id)
-            for node in ordered
-            if node.span.parent_id is not None and (node.span.trace_id, node.span.parent_id) in found
+            key: above
+            for key, node in found.items()
+            if node.span.parent_id is not None
+            and (above := (node.span.trace_id, node.span.parent_id)) in found
         }
         _cut_circles(parents, list(found))
         return cls(found, parents)
@@ -83,7 +86,17 @@ class Tree:
 
     def agent(self, node: Node) -> Node | None:
         """The agent that contains it."""
-        return self.nearest(node, Kind.AGENT)
+        return next(iter(self.agents(node)), None)
+
+    def agents(self, node: Node) -> tuple[Node, ...]:
+        """The agents around it, the closest first."""
+        above = self.parents.get(node.key)
+        if above is None:
+            return ()
+        if above not in self._agents:
+            around = (self.nodes[above], *self.ancestors(self.nodes[above]))
+            self._agents[above] = tuple(one for one in around if one.facts.kind is Kind.AGENT)
+        return self._agents[above]
 
     def of_kind(self, kind: Kind) -> list[Node]:
         """All nodes of that kind, in order."""
@@ -97,6 +110,8 @@ class Tree:
 def _cut_circles(parents: dict[Key, Key], order: Sequence[Key]) -> None:
     """Take the parent from the first node of each circle."""
     rank = {key: place for place, key in enumerate(order)}
+    if all(rank[above] < rank[key] for key, above in parents.items()):
+        return
     safe: set[Key] = set()
     for key in order:
         path: list[Key] = []
@@ -196,10 +211,10 @@ def _merge_models(outer: Node, inner: Node) -> Node | None:
     facts = _filled(inner.facts, outer.facts)
     tokens = Tokens(
         **{
-            field.name: getattr(inner.facts.tokens, field.name)
-            if getattr(inner.facts.tokens, field.name) is not None
-            else getattr(outer.facts.tokens, field.name)
-            for field in fields(Tokens)
+            one.name: getattr(inner.facts.tokens, one.name)
+            if getattr(inner.facts.tokens, one.name) is not None
+            else getattr(outer.facts.tokens, one.name)
+            for one in fields(Tokens)
         }
     )
     output = max((inner.facts.output, outer.facts.output), key=_told)
@@ -246,8 +261,8 @@ def _merge_tools(outer: Node, inner: Node) -> Node | None:
 def _filled(first: SpanFacts, second: SpanFacts) -> SpanFacts:
     """The first, with what it does not say taken from the second."""
     missing = {
-        field.name: getattr(second, field.name)
-        for field in fields(SpanFacts)
-        if getattr(first, field.name) in (None, (), MISSING) and field.name not in ("error", "error_type")
+        one.name: getattr(second, one.name)
+        for one in fields(SpanFacts)
+        if getattr(first, one.name) in (None, (), MISSING) and one.name not in ("error", "error_type")
     }
     return replace(first, **missing)

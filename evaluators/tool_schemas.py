@@ -51,6 +51,8 @@ class Schemas:
     def __init__(self, run: Trajectory) -> None:
         self._run = run
         self._by_turn: dict[int, Mapping[str, Mapping[str, object]]] = {}
+        self._by_tools: dict[int, Mapping[str, Mapping[str, object]]] = {}
+        """By the identity of what was offered, since most turns are offered the same."""
 
     def asked(self, call: ToolCall) -> Asked:
         """What the model wrote, against what it was offered in that turn; else the span, against its own schema.
@@ -74,8 +76,10 @@ class Schemas:
 
     def _turn(self, turn: int) -> Mapping[str, Mapping[str, object]]:
         if turn not in self._by_turn:
-            found = map(offered, self._run.model_calls[turn].tools or ())
-            self._by_turn[turn] = dict(one for one in found if one is not None)
+            tools = self._run.model_calls[turn].tools or ()
+            if id(tools) not in self._by_tools:
+                self._by_tools[id(tools)] = dict(one for one in map(offered, tools) if one is not None)
+            self._by_turn[turn] = self._by_tools[id(tools)]
         return self._by_turn[turn]
 
     def _request(self, call: ToolCall) -> RequestedCall | None:

@@ -96,6 +96,7 @@ class _Sources:
 
     def __init__(self, run: Trajectory) -> None:
         self._run = run
+        self._request = (run.request or "").casefold()
         self._results: dict[int, str] = {}
         self._turns: dict[int, list[str]] = {}
 
@@ -105,7 +106,7 @@ class _Sources:
 
     def _before(self, call: ToolCall) -> Iterator[str]:
         run = self._run
-        yield (run.request or "").casefold()
+        yield self._request
         yield from self._said(-1, run.history)
         for place, other in enumerate(run.tool_calls):
             if (

@@ -63,12 +63,10 @@ def contradictions(
     """Why numbers are missing that were recorded under several names, each with another value."""
     gaps = []
     for field, keys in names.items():
-        said = (
-            {}
-            if getattr(tokens, field) is not None
-            else {k: number(attributes[k]) for k in keys if k in attributes}
-        )
-        if len(set(said.values()) - {None}) > 1:
+        if getattr(tokens, field) is not None:
+            continue
+        said = {key: number(attributes[key]) for key in keys if key in attributes}
+        if len(said) > 1 and len(set(said.values()) - {None}) > 1:
             because = "attributes contradict each other: " + ", ".join(
                 f"{key}={value}" for key, value in said.items()
             )
@@ -91,8 +89,10 @@ def begins_any(attributes: Attributes, prefix: str) -> bool:
 
 def flattened(attributes: Attributes, prefix: str) -> list[dict[str, object]]:
     """The records behind ``prefix.<i>.<key>``, in the order of their numbers; numbers may have gaps."""
-    found: dict[int, dict[str, object]] = {}
     lead = f"{prefix}."
+    if lead not in "\n".join(attributes):
+        return []
+    found: dict[int, dict[str, object]] = {}
     for key in [key for key in attributes if key.startswith(lead)]:
         index, dot, rest = key[len(lead) :].partition(".")
         if dot and index.isascii() and index.isdigit():

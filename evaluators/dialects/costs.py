@@ -18,10 +18,12 @@ _TOTALS = ("total", "total_cost")
 def cost_of(attributes: Mapping[str, object]) -> float | None:
     """The cost of one model call; ``None`` when the span does not say, or says no amount."""
     for name in _PLAIN:
-        if (found := _amount(attributes.get(name))) is not None:
+        if name in attributes and (found := _amount(attributes[name])) is not None:
             return found
     for name in _DETAILS:
-        details = mapping(attributes.get(name)) or {}
+        if name not in attributes:
+            continue
+        details = mapping(attributes[name]) or {}
         for total in _TOTALS:
             if (found := _amount(details.get(total))) is not None:
                 return found

@@ -25,15 +25,14 @@ from redfirst.evaluators.dialects.genai_content import (
     from_flattened,
     told_by_messages,
 )
-from redfirst.evaluators.dialects.messages import last_text, messages_of, one_output
+from redfirst.evaluators.dialects.messages import last_text, messages_in, messages_of, one_output
 from redfirst.evaluators.dialects.values import (
     arguments_of,
     block_text,
     first_text,
-    listed,
     mapping,
     outcome_of,
-    repeated,
+    remembered,
     text,
     unpacked,
 )
@@ -193,7 +192,8 @@ def _agent(attributes: Attributes) -> dict[str, object]:
 
 
 def _model(attributes: Attributes, span: Span, logs: Sequence[LogRecord]) -> dict[str, object]:
-    said = one_output(messages_of(attributes.get(semconv.OUTPUT_MESSAGES)))
+    recorded = unpacked(attributes.get(semconv.OUTPUT_MESSAGES))
+    said = one_output(messages_in(recorded))
     finish, tokens = _finish(attributes), tokens_of(attributes, **TOKEN_NAMES)
     given = Later(partial(_input, attributes))
     if said is None and given.get() is None:
@@ -209,7 +209,7 @@ def _model(attributes: Attributes, span: Span, logs: Sequence[LogRecord]) -> dic
         "agent": text(attributes.get(semconv.AGENT_NAME)),
         "input": given,
         "output": said,
-        "finish": finish or _finish_in(attributes.get(semconv.OUTPUT_MESSAGES)),
+        "finish": finish or _finish_in(recorded),
         "model": first_text(attributes.get(semconv.RESPONSE_MODEL), attributes.get(semconv.REQUEST_MODEL)),
         "response_id": text(attributes.get(semconv.RESPONSE_ID)),
         "tokens": tokens,
@@ -272,15 +272,16 @@ def _finish(attributes: Attributes) -> str | None:
 
 
 def _finish_in(messages: object) -> str | None:
-    for message in listed(messages) or []:
-        if isinstance(message, Mapping) and (reason := text(message.get("finish_reason"))):
+    for message in messages if isinstance(messages, list) else []:
+        if isinstance(message, dict) and (reason := text(message.get("finish_reason"))):
             return reason
     return None
 
 
+@remembered
 def definitions(value: object) -> tuple[Mapping[str, object], ...] | None:
     """The tool definitions a model was given, as found."""
-    found = repeated(value)
+    found = unpacked(value)
     if not found or not isinstance(found, list):
         return None
     out = [item if isinstance(item, dict) else mapping(item) for item in found]

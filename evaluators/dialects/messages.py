@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from redfirst.evaluators.dialects.common import first
 from redfirst.evaluators.dialects.values import (
+    MAPPINGS,
     REDACTED,
     block_text,
     first_text,
@@ -59,7 +60,7 @@ def requested(name: object, arguments: object, call_id: object) -> RequestedCall
         found = unpacked(found)
     return RequestedCall(
         name=name if isinstance(name, str) else "",
-        arguments=found if isinstance(found, Mapping) else None,
+        arguments=found if isinstance(found, MAPPINGS) else None,
         raw_arguments=raw,
         call_id=text(call_id),
     )
@@ -67,14 +68,18 @@ def requested(name: object, arguments: object, call_id: object) -> RequestedCall
 
 def messages_of(value: object, depth: int = 0) -> tuple[Message, ...] | None:
     """The messages of a conversation; None when the value is none."""
-    found = unpacked(value)
-    if isinstance(found, Mapping):
+    return messages_in(unpacked(value), depth)
+
+
+def messages_in(found: object, depth: int = 0) -> tuple[Message, ...] | None:
+    """The messages of a conversation that is unpacked already."""
+    if isinstance(found, dict):
         if depth < _DEPTH:
             for key in ("messages", "input", "contents", "new_messages"):
                 inner = found.get(key)
                 if (
                     isinstance(inner, list | str)
-                    and (messages := messages_of(inner, depth + 1))
+                    and (messages := _messages_inside(inner, depth + 1))
                     and _roles_known(messages)
                 ):
                     system = first_text(found.get("system"), found.get("instructions"))
@@ -84,9 +89,13 @@ def messages_of(value: object, depth: int = 0) -> tuple[Message, ...] | None:
     if not isinstance(found, list) or not found:
         return None
     if len(found) == 1 and isinstance(found[0], list):
-        return messages_of(found[0], depth + 1)
-    out = [message for item in found if isinstance(item, Mapping) for message in message_of(item)]
+        return messages_in(found[0], depth + 1)
+    out = [message for item in found if isinstance(item, dict) for message in message_of(item)]
     return tuple(out) or None
+
+
+def _messages_inside(inner: list[object] | str, depth: int) -> tuple[Message, ...] | None:
+    return messages_in(unpacked(inner) if isinstance(inner, str) else inner, depth)
 
 
 def _roles_known(messages: Iterable[Message]) -> bool:
@@ -95,7 +104,7 @@ def _roles_known(messages: Iterable[Message]) -> bool:
 
 def message_of(item: Mapping[str, object]) -> Iterable[Message]:
     """The message or messages one recorded object holds."""
-    inner = _inside(item)
+    inner = None if "role" in item and _ENVELOPES.isdisjoint(item) else _inside(item)
     kind = text(item.get("type"))
     if inner is not None:
         yield from message_of({**inner, "type": inner.get("type", kind)})
@@ -118,6 +127,10 @@ def message_of(item: Mapping[str, object]) -> Iterable[Message]:
     yield from _with_parts(role, item)
 
 
+_ENVELOPES = frozenset({"lc", "data"})
+"""Keys of an envelope that may have a role beside them."""
+
+
 def _inside(item: Mapping[str, object]) -> Mapping[str, object] | None:
     """The message inside an envelope."""
     if "lc" in item and isinstance(item.get("kwargs"), Mapping):
@@ -131,21 +144,23 @@ def _inside(item: Mapping[str, object]) -> Mapping[str, object] | None:
 
 def _with_parts(role: str, item: Mapping[str, object]) -> Iterable[Message]:
     said: list[str] = []
-    calls = list(_tool_calls(item))
+    calls = [] if _CALL_KEYS.isdisjoint(item) else list(_tool_calls(item))
     answers: list[Message] = []
     content = item.get("content")
     parts = item.get("parts", item.get("contents", item.get("blocks")))
-    for part in content if isinstance(content, list) else [content]:
-        _take(part, said, calls, answers)
-    for part in items_of(parts):
-        _take(part, said, calls, answers)
+    if content is not None:
+        for part in content if isinstance(content, list) else [content]:
+            _take(part, said, calls, answers)
+    if parts is not None:
+        for part in items_of(parts):
+            _take(part, said, calls, answers)
     yield from answers
     if answers and not said and not calls:
         return
     yield Message(
         role=role,
         content="\n".join(said) if said else "" if content == "" else None,
-        tool_calls=tuple(_once(calls)),
+        tool_calls=tuple(_once(calls) if len(calls) > 1 else calls),
         tool_call_id=first_text(item.get("tool_call_id"), item.get("id") if role == "tool" else None),
         name=text(item.get("name")),
         failed=role == "tool" and _failed(item),
@@ -163,7 +178,7 @@ def _take(part: object, said: list[str], calls: list[RequestedCall], answers: li
         else:
             said.append(part)
         return
-    if isinstance(part, Mapping):
+    if isinstance(part, MAPPINGS):
         _take_part(part, said, calls, answers)
 
 
@@ -176,7 +191,7 @@ def _take_part(
             part, kind = inside, meant
     if (
         kind in _CALL_PARTS
-        or isinstance(part.get("function_call"), Mapping)
+        or ("function_call" in part and isinstance(part["function_call"], Mapping))
         or ("tool_name" in part and {"tool_kwargs", "arguments"} & set(part))
     ):
         body = object_of(part.get("function_call")) or object_of(part.get("function")) or part
@@ -184,7 +199,11 @@ def _take_part(
         calls.append(
             requested(called, first(body, "arguments", "input", "args", "tool_kwargs"), _id(part, body))
         )
-    elif kind in _ANSWER_PARTS or isinstance(part.get("function_response"), Mapping) or _answers(part):
+    elif (
+        kind in _ANSWER_PARTS
+        or ("function_response" in part and isinstance(part["function_response"], Mapping))
+        or _answers(part)
+    ):
         body = object_of(part.get("function_response")) or part
         origin = object_of(part.get("origin")) or body
         answers.append(
@@ -214,8 +233,10 @@ def _failed(item: Mapping[str, object]) -> bool:
 
 
 def _id(part: Mapping[str, object], body: Mapping[str, object]) -> str | None:
-    found = next((key for key in _ID_KEYS if text(part.get(key))), None)
-    return text(body.get("id")) if found is None else text(part[found])
+    return first_text(*map(part.get, _ID_KEYS), body.get("id"))
+
+
+_CALL_KEYS = frozenset({"tool_calls", "additional_kwargs", "invalid_tool_calls", "function_call"})
 
 
 def _tool_calls(item: Mapping[str, object]) -> Iterable[RequestedCall]:
@@ -224,7 +245,7 @@ def _tool_calls(item: Mapping[str, object]) -> Iterable[RequestedCall]:
         items_of(nested.get("tool_calls")) if isinstance(nested, Mapping) else []
     )
     for call in found:
-        if not isinstance(call, Mapping):
+        if not isinstance(call, MAPPINGS):
             continue
         call = object_of(call.get("tool_call")) or call
         body = object_of(call.get("function")) or call
@@ -250,6 +271,8 @@ def _once(calls: list[RequestedCall]) -> Iterable[RequestedCall]:
 
 def call_in_repr(said: str) -> RequestedCall | None:
     """The call inside the printed form of an SDK's object, such as ``ResponseFunctionToolCall(name=…)``."""
+    if "ToolCall(" not in said:
+        return None
     head, bracket, _ = said.partition("(")
     if not bracket or not head.isidentifier() or not head.endswith("ToolCall"):
         return None

@@ -150,7 +150,9 @@ def _spoken(attributes: Attributes, key: str, mime_key: str, role: str) -> str |
 
 def _cut(attributes: Attributes) -> frozenset[str]:
     """The attributes whose values were cut: what is left of them is not what was said."""
-    notes = listed(attributes.get(semconv.TRUNCATED)) or []
+    if semconv.TRUNCATED not in attributes:
+        return frozenset()
+    notes = listed(attributes[semconv.TRUNCATED]) or []
     return frozenset(str(note.get("attribute")) for note in notes if isinstance(note, Mapping))
 
 

@@ -6,12 +6,15 @@ import ast
 import functools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import orjson
 
 from redfirst.evaluators.trajectory import MISSING
+
+T = TypeVar("T")
 
 _LITERAL_LIMIT = 20_000
 _LONGEST_REPEATED = 50_000
@@ -30,14 +33,20 @@ _FIRST = frozenset('{["-0123456789tfn \t\r\n')
 """What a JSON text can begin with, ``NaN`` and ``Infinity`` apart."""
 
 
+_SCALARS = (str, int, float)
+MAPPINGS = (dict, Mapping)
+"""``dict`` first: asking the abstract class takes several times as long."""
+_SEQUENCES = (list, tuple)
+
+
 def plain(value: object) -> object:
     """The value as JSON knows it: lists for tuples, dicts for mappings."""
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, _SCALARS):
         return value
-    if isinstance(value, dict | Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+    if isinstance(value, MAPPINGS):
+        return {str(key): item if isinstance(item, _SCALARS) else plain(item) for key, item in value.items()}
+    if isinstance(value, _SEQUENCES):
+        return [item if isinstance(item, _SCALARS) else plain(item) for item in value]
     return value
 
 
@@ -50,7 +59,9 @@ def unpacked(value: object) -> object:
     # orjson is the faster, json the one that keeps long integers, NaN, lone surrogates and its limit of depth.
     try:
         coded = value.encode()
-        if coded.count(b"[") + coded.count(b"{") < _DEEP and _LONG_NUMBER not in coded.translate(_DIGITS):
+        if len(coded) < len(_LONG_NUMBER) or (
+            coded.count(b"[") + coded.count(b"{") < _DEEP and _LONG_NUMBER not in coded.translate(_DIGITS)
+        ):
             return orjson.loads(coded)
     except ValueError:
         pass
@@ -60,15 +71,19 @@ def unpacked(value: object) -> object:
         return value
 
 
-def repeated(value: object) -> object:
-    """Like ``unpacked``, for what stands on many spans alike, as definitions of tools do: an equal text of moderate
+def remembered(read: Callable[[object], T]) -> Callable[[object], T]:
+    """The same reading, for what stands on many spans alike, as definitions of tools do: an equal text of moderate
     length gives the same object again, so that what is made of it can be kept. Nobody may change it."""
-    return _again(value) if isinstance(value, str) and len(value) <= _LONGEST_REPEATED else unpacked(value)
+    again = functools.lru_cache(maxsize=64)(read)
+
+    @functools.wraps(read)
+    def reading(value: object) -> T:
+        return again(value) if isinstance(value, str) and len(value) <= _LONGEST_REPEATED else read(value)
+
+    return reading
 
 
-@functools.lru_cache(maxsize=64)
-def _again(value: str) -> object:
-    return unpacked(value)
+repeated = remembered(unpacked)
 
 
 def container(value: object) -> object:
@@ -101,12 +116,12 @@ def listed(value: object) -> list[object] | None:
 
 def items_of(value: object) -> list[object]:
     """The array the value is or holds; one that is there already is not copied, so that it must not be kept."""
-    return value if isinstance(value, list) else listed(value) or []
+    return [] if value is None else value if isinstance(value, list) else listed(value) or []
 
 
 def object_of(value: object) -> Mapping[str, object] | None:
     """The object the value is or holds; one that is there already is not copied, so that it must not be kept."""
-    return value if isinstance(value, dict) else mapping(value)
+    return value if value is None or isinstance(value, dict) else mapping(value)
 
 
 def text(value: object) -> str | None:
@@ -164,7 +179,7 @@ def arguments_of(value: object) -> Arguments:
         found = literal(found)
     if isinstance(found, str) and cut_off(found):
         return Arguments()
-    if isinstance(found, Mapping):
+    if isinstance(found, MAPPINGS):
         return _from_envelope(found)
     if isinstance(found, list) and not isinstance(value, str):
         return Arguments(bare=tuple(found))
@@ -172,7 +187,7 @@ def arguments_of(value: object) -> Arguments:
 
 
 def _from_envelope(found: Mapping[str, object]) -> Arguments:
-    if found and set(found) - _ENVELOPE_NOISE <= {"args", "kwargs"} and ({"args", "kwargs"} & set(found)):
+    if ("args" in found or "kwargs" in found) and set(found) - _ENVELOPE_NOISE <= {"args", "kwargs"}:
         named, positional = found.get("kwargs", {}), found.get("args") or []
         if isinstance(named, Mapping) and isinstance(positional, list):
             if not positional:
@@ -212,11 +227,14 @@ def outcome_of(value: object, depth: int = 0) -> Outcome:
     found = container(value)
     if isinstance(found, str) and (found in REDACTED or cut_off(found)):
         return Outcome()
-    if isinstance(found, Mapping) and depth < 5:
+    if isinstance(found, MAPPINGS) and depth < 5:
         return _from_message(found, depth)
     if isinstance(found, list) and (joined := block_text(found)) is not None:
         return Outcome(result=container(joined))
     return Outcome(result=found)
+
+
+_FUNCTION_RESPONSE = frozenset({"id", "name", "response", "will_continue", "scheduling", "parts"})
 
 
 def _from_message(found: Mapping[str, object], depth: int) -> Outcome:
@@ -238,13 +256,9 @@ def _from_message(found: Mapping[str, object], depth: int) -> Outcome:
         said = block_text(found["content"])
         if said is not None:
             return Outcome(result=container(said), error=said if found.get("isError") else None)
-    if set(found) <= {"output", "kwargs"} and "output" in found:
+    if "output" in found and set(found) <= {"output", "kwargs"}:
         return outcome_of(found["output"], depth + 1)
-    if (
-        {"name", "response"}
-        <= set(found)
-        <= {"id", "name", "response", "will_continue", "scheduling", "parts"}
-    ):
+    if "name" in found and "response" in found and set(found) <= _FUNCTION_RESPONSE:
         inner = found["response"]
         only = isinstance(inner, Mapping) and set(inner) == {"result"}
         said = outcome_of(inner["result"] if only and isinstance(inner, Mapping) else inner, depth + 1)
@@ -293,7 +307,7 @@ def error_in_result(result: object) -> str | None:
     """What a result says went wrong, when it says so: a text that begins with an error, or an error field."""
     if isinstance(result, str):
         return result if _ERROR_TEXT.match(result.lstrip(" \t\r\n\"'")) else None
-    if isinstance(result, Mapping):
+    if isinstance(result, MAPPINGS):
         said = result.get("error")
         if said and not isinstance(said, bool | int | float):
             return said if isinstance(said, str) else json.dumps(plain(said), ensure_ascii=False, default=str)
