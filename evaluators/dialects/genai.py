@@ -61,6 +61,8 @@ _CONVENTIONAL = {
 }
 _CLIENT = 3
 _DETAILS = "gen_ai.client.inference.operation.details"
+_STREAMED = "streaming response "
+"""How Logfire names what it writes at the end of a stream, after the span of the request."""
 _PLACEHOLDERS = frozenset({"unknown", ""})
 
 TOKEN_NAMES = {
@@ -212,6 +214,7 @@ def _model(attributes: Attributes, span: Span, logs: Sequence[LogRecord]) -> dic
         "finish": finish or _finish_in(attributes.get(semconv.OUTPUT_MESSAGES)),
         "model": first_text(attributes.get(semconv.RESPONSE_MODEL), attributes.get(semconv.REQUEST_MODEL)),
         "response_id": text(attributes.get(semconv.RESPONSE_ID)),
+        "late": attributes.get("logfire.span_type") == "log" or span.name.startswith(_STREAMED),
         "tokens": tokens,
         "gaps": contradictions(attributes, span.span_id, tokens, **TOKEN_NAMES),
         "tools": Later(partial(definitions, attributes.get(semconv.TOOL_DEFINITIONS))),
