@@ -10,6 +10,7 @@ import json
 
 import pytest
 
+from redfirst.evaluators.provenance import Origin, provenance
 from redfirst.evaluators.reading import read, read_runs, read_trajectory
 from redfirst.evaluators.span import Span, SpanEvent, StatusCode
 from redfirst.evaluators.trajectory import CallStatus, Stop
@@ -65,6 +66,17 @@ def test_a_streamed_call_is_one_call() -> None:
         assert (run.tokens.input, run.tokens.output, run.cost_usd) == (19, 9, 0.25)
         assert (run.request, run.answer, run.termination.reason) == ("4+5?", "9", Stop.COMPLETED)
         assert run.coverage.missing == ()
+
+
+def test_what_a_stream_gave_is_traced_to_where_it_is_written() -> None:
+    """The call has the id of its request; its output stands on the other span."""
+    spans = [span(1, "work", (0, 90)), asked(2, "4+5?", (10, 20), parent=1), streamed(3, "4+5?", "9", 60, parent=1)]
+
+    found = provenance(read_trajectory(spans), spans)
+
+    assert Origin(f"{3:016x}", "gen_ai.output.messages") in found["model_calls[0].output"]
+    assert Origin(f"{3:016x}", "gen_ai.usage.input_tokens") in found["model_calls[0].tokens.input"]
+    assert Origin(f"{2:016x}", "gen_ai.input.messages") in found["model_calls[0].input_messages"]
 
 
 def test_a_streamed_call_without_anything_around_it_is_one_run() -> None:
