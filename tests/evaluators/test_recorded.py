@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -11,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from redfirst.evaluators.dialects.registry import facts_of
 from redfirst.evaluators.otlp import decode_traces
 from redfirst.evaluators.otlp_encode import encode_traces
 from redfirst.evaluators.reading import read, read_runs
 from redfirst.evaluators.span import Span
-from redfirst.evaluators.trajectory import Trajectory
+from redfirst.evaluators.trajectory import MISSING, Source, ToolCall, Trajectory
 from tests.evaluators.agreement import ABSENT, READ, WRONG, Recorded, agreement, load, recorded
 from tests.evaluators.conformance import PAGE, matrix, page_with
 
@@ -101,6 +103,14 @@ def test_a_lost_attribute_makes_facts_missing_never_wrong(name: str, data: st.Da
     _never_wrong(one, place, {k: v for k, v in one.spans[place].attributes.items() if k != key})
 
 
+def test_the_answer_of_a_code_agent_is_no_tool_call_when_its_span_lost_its_name() -> None:
+    """What only hands the answer over acts on nothing; the span's own name still says that it is that."""
+    one = a_recorded("smolagents-code__openinference-smolagents__parallel")
+    (place,) = [n for n, span in enumerate(one.spans) if span.attributes.get("tool.name") == "final_answer"]
+
+    _never_wrong(one, place, {k: v for k, v in one.spans[place].attributes.items() if k != "tool.name"})
+
+
 @pytest.mark.parametrize("name", SOME)
 @given(data=st.data(), odd=ODD)
 @DAMAGED
@@ -125,6 +135,50 @@ def test_a_second_instrumentor_changes_no_count(name: str) -> None:
     again = read_runs([*one.spans, *below], one.logs)
 
     assert [_counts(run) for run in again] == [_counts(run) for run in runs]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_second_instrumentor_of_the_tools_changes_no_call(name: str, *, beside: bool) -> None:
+    """The same executions, recorded once more inside each tool's span or, where they carry the call's id, beside it."""
+    one = a_recorded(name)
+    runs = read_runs(one.spans, one.logs)
+    spans = {span.span_id: span for span in one.spans}
+    again = [
+        _of_tool(spans[call.span_id], call, beside=beside)
+        for run in runs
+        for call in run.tool_calls
+        if call.source is Source.SPAN and (_own_id(spans[call.span_id], call) or not beside)
+    ]
+
+    both = read_runs([*one.spans, *again], one.logs)
+
+    assert [_counts(run) for run in both] == [_counts(run) for run in runs]
+    assert [_told(run) for run in both] == [_told(run) for run in runs]
+
+
+def _own_id(span: Span, call: ToolCall) -> bool:
+    """Whether the span itself says which call it is."""
+    return call.call_id is not None and facts_of(span, ()).call_id == call.call_id
+
+
+def _of_tool(span: Span, call: ToolCall, *, beside: bool) -> Span:
+    """The span that an OpenInference instrumentor of the tools would have written."""
+    attributes: dict[str, Any] = {"openinference.span.kind": "TOOL", "tool.name": call.name}
+    if call.arguments is not None:
+        attributes["input.value"] = json.dumps(call.arguments)
+    if call.result is not MISSING:
+        attributes["output.value"] = json.dumps(call.result)
+    if call.call_id is not None:
+        attributes["tool_call.id"] = call.call_id
+    return replace(
+        span, span_id=f"{int(span.span_id, 16) ^ 0xABCD:016x}", parent_id=span.parent_id if beside else span.span_id,
+        name=call.name, scope="openinference.instrumentation.tools", attributes=attributes,
+    )  # fmt: skip
+
+
+def _told(run: Trajectory) -> list[tuple[Any, ...]]:
+    return [(call.name, call.arguments, call.result, call.turn, call.agent) for call in run.tool_calls]
 
 
 def _never_wrong(one: Recorded, place: int, attributes: Mapping[str, Any]) -> None:
