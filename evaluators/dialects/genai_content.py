@@ -48,10 +48,17 @@ def from_events(
         entries = [(event.name, _event_body(event.attributes)) for event in span.events]
     if not any(_MESSAGE_EVENT.match(name) for name, _ in entries):
         listing = listed(span.attributes.get("events")) or []
-        entries = [(str(e.get("event.name", "")), e) for e in listing if isinstance(e, Mapping)]
+        entries = [(_name_of(e), e) for e in listing if isinstance(e, Mapping)]
         if span.status is not StatusCode.ERROR:
             entries = _with_choice(entries)
     return from_entries(entries)
+
+
+def _name_of(entry: Mapping[str, object]) -> str:
+    """The entry's own name; of one that has none, what its role or its envelope makes it."""
+    if "event.name" in entry:
+        return str(entry["event.name"])
+    return "gen_ai.choice" if isinstance(entry.get("message"), Mapping) else f"gen_ai.{entry.get('role')}.message"
 
 
 def _with_choice(entries: list[_Entry]) -> list[_Entry]:

@@ -220,3 +220,19 @@ def test_a_call_that_failed_has_no_answer_among_its_events() -> None:
     (call,) = read_trajectory([failed]).model_calls
 
     assert (call.output, call.error) == (None, "quota")
+
+
+def test_events_without_names_are_what_their_roles_say() -> None:
+    """So Logfire writes what Google's client was asked and said."""
+    events = [
+        {"content": "Be brief.", "role": "system"},
+        {"content": "Is it raining?", "role": "user"},
+        {"index": 0, "finish_reason": "STOP", "message": {"role": "assistant", "content": ["Yes."]}},
+    ]
+
+    (call,) = read_trajectory([
+        span(1, "generate_content m-1", (1, 2), gen_ai__operation__name="chat", gen_ai__request__model="m-1", events=events)
+    ]).model_calls  # fmt: skip
+
+    assert [(m.role, m.content) for m in call.input_messages or ()] == [("system", "Be brief."), ("user", "Is it raining?")]
+    assert call.output is not None and (call.output.content, call.finish_reason) == ("Yes.", "STOP")
