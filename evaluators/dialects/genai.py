@@ -30,6 +30,7 @@ from redfirst.evaluators.dialects.values import (
     arguments_of,
     block_text,
     first_text,
+    is_word,
     listed,
     mapping,
     outcome_of,
@@ -99,7 +100,7 @@ def kind_of(span: Span) -> Kind:
     what only a tool's or a model's span carries."""
     attributes = span.attributes
     operation = attributes.get(semconv.OPERATION)
-    if isinstance(operation, str):
+    if isinstance(operation, str) and (operation in KINDS or is_word(operation)):
         return KINDS.get(operation, Kind.STRUCTURE)
     if (named_so := _CONVENTIONAL.get(span.name.partition(" ")[0])) is not None:
         return named_so

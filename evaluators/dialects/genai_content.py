@@ -58,7 +58,11 @@ def _name_of(entry: Mapping[str, object]) -> str:
     """The entry's own name; of one that has none, what its role or its envelope makes it."""
     if "event.name" in entry:
         return str(entry["event.name"])
-    return "gen_ai.choice" if isinstance(entry.get("message"), Mapping) else f"gen_ai.{entry.get('role')}.message"
+    return (
+        "gen_ai.choice"
+        if isinstance(entry.get("message"), Mapping)
+        else f"gen_ai.{entry.get('role')}.message"
+    )
 
 
 def _with_choice(entries: list[_Entry]) -> list[_Entry]:

@@ -580,7 +580,9 @@ def test_explained_a_run_says_which_attribute_gave_which_fact(
 
     assert "model of turn 1, 2 from llm.model_name" in read_from
     assert "name of call #1 from openinference.span.kind, tool.name" in read_from
-    assert any(line.startswith("output of turn 2 from ") and "llm.output_messages.N." in line for line in read_from)
+    assert any(
+        line.startswith("output of turn 2 from ") and "llm.output_messages.N." in line for line in read_from
+    )
     assert [line for line in scored if line.startswith("read ")] == [
         line for line in shown_lines if line.startswith("read ")
     ]

@@ -187,7 +187,6 @@ RETRIED = a_run(call("r"), call("r", x=1, status="infra_error", effect="read"), 
 """Two calls, of which one was tried again; with the arguments unread there may be three."""
 
 
-
 @given(runs)
 @example(RETRIED)
 @settings(deadline=None)

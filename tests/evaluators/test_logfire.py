@@ -20,7 +20,13 @@ STREAMED = "streaming response from {request_data[model]!r} took {duration:.2f}s
 
 
 def span(
-    number: int, template: str, at: tuple[int, int], parent: int | None = None, trace: str = ONE, /, **more: object
+    number: int,
+    template: str,
+    at: tuple[int, int],
+    parent: int | None = None,
+    trace: str = ONE,
+    /,
+    **more: object,
 ) -> Span:
     attributes = {
         key.replace("__", "."): value if isinstance(value, str | int | float) else json.dumps(value)
@@ -32,7 +38,9 @@ def span(
     )  # fmt: skip
 
 
-def asked(number: int, question: str, at: tuple[int, int], *, parent: int | None = None, trace: str = ONE) -> Span:
+def asked(
+    number: int, question: str, at: tuple[int, int], *, parent: int | None = None, trace: str = ONE
+) -> Span:
     """The span of a streamed request: it ends when the stream begins."""
     return span(
         number, "Chat Completion with {request_data[model]!r}", at, parent, trace,
@@ -41,7 +49,9 @@ def asked(number: int, question: str, at: tuple[int, int], *, parent: int | None
     )  # fmt: skip
 
 
-def streamed(number: int, question: str, said: str, at: int, *, parent: int | None = None, trace: str = ONE) -> Span:
+def streamed(
+    number: int, question: str, said: str, at: int, *, parent: int | None = None, trace: str = ONE
+) -> Span:
     """What is written when the stream is over."""
     return span(
         number, STREAMED, (at, at), parent, trace, logfire__span_type="log", duration=1.0, operation__cost=0.25,
@@ -56,7 +66,11 @@ def streamed(number: int, question: str, said: str, at: int, *, parent: int | No
 
 def test_a_streamed_call_is_one_call() -> None:
     """The request's span and what is written at the stream's end are one call, in any order."""
-    spans = [span(1, "work", (0, 90)), asked(2, "4+5?", (10, 20), parent=1), streamed(3, "4+5?", "9", 60, parent=1)]
+    spans = [
+        span(1, "work", (0, 90)),
+        asked(2, "4+5?", (10, 20), parent=1),
+        streamed(3, "4+5?", "9", 60, parent=1),
+    ]
 
     for order in itertools.permutations(spans):
         run = read_trajectory(order)
@@ -70,7 +84,11 @@ def test_a_streamed_call_is_one_call() -> None:
 
 def test_what_a_stream_gave_is_traced_to_where_it_is_written() -> None:
     """The call has the id of its request; its output stands on the other span."""
-    spans = [span(1, "work", (0, 90)), asked(2, "4+5?", (10, 20), parent=1), streamed(3, "4+5?", "9", 60, parent=1)]
+    spans = [
+        span(1, "work", (0, 90)),
+        asked(2, "4+5?", (10, 20), parent=1),
+        streamed(3, "4+5?", "9", 60, parent=1),
+    ]
 
     found = provenance(read_trajectory(spans), spans)
 
@@ -99,7 +117,10 @@ def test_answers_of_streams_at_one_time_go_to_their_requests() -> None:
 
     run = read_trajectory(spans)
 
-    assert [(c.input_messages[0].content, c.output.content) for c in run.model_calls] == [("a?", "A"), ("b?", "B")]  # type: ignore[index,union-attr]
+    assert [(c.input_messages[0].content, c.output.content) for c in run.model_calls] == [
+        ("a?", "A"),
+        ("b?", "B"),
+    ]  # type: ignore[index,union-attr]
     assert (run.tokens.input, run.tokens.output) == (38, 18)
 
 
@@ -140,14 +161,15 @@ def _agents() -> list[Span]:
     first = [user, call(1, "random_number"), call(2, "transfer_to_doubler")]
     last = [*first, told(1, "4"), told(2, '{"assistant": "doubler"}'),
             {"event.name": "gen_ai.assistant.message", "role": "assistant", "content": "8"}]  # fmt: skip
+    system = {"gen_ai__system": "openai"}
     chat = {"gen_ai__operation__name": "chat", "gen_ai__response__model": "m-1", "gen_ai__system": "openai"}
     return [
         span(1, "OpenAI Agents trace: {name}", (0, 90), name="Agent workflow", group_id="talk-7", agent_trace_id="trace_1"),
-        span(2, "Agent run: {name!r}", (10, 50), 1, name="picker", handoffs=["doubler"], gen_ai__system="openai"),
+        span(2, "Agent run: {name!r}", (10, 50), 1, name="picker", handoffs=["doubler"], **system),
         span(3, model, (11, 20), 2, events=first, gen_ai__usage__input_tokens=50, gen_ai__usage__output_tokens=7, **chat),
-        span(4, "Function: {name}", (21, 30), 2, name="random_number", input={"upto": 6}, output="4", gen_ai__system="openai"),
-        span(5, "Handoff: {from_agent} → {to_agent}", (31, 40), 2, from_agent="picker", to_agent="doubler", gen_ai__system="openai"),
-        span(6, "Agent run: {name!r}", (51, 80), 1, name="doubler", handoffs=[], gen_ai__system="openai"),
+        span(4, "Function: {name}", (21, 30), 2, name="random_number", input={"upto": 6}, output="4", **system),
+        span(5, "Handoff: {from_agent} → {to_agent}", (31, 40), 2, from_agent="picker", to_agent="doubler", **system),
+        span(6, "Agent run: {name!r}", (51, 80), 1, name="doubler", handoffs=[], **system),
         span(7, model, (52, 60), 6, events=last, gen_ai__usage__input_tokens=80, gen_ai__usage__output_tokens=2, **chat),
     ]  # fmt: skip
 
@@ -182,7 +204,10 @@ def test_the_name_of_a_span_may_be_its_message() -> None:
 
 def test_a_tool_that_failed_has_the_error_that_was_caught() -> None:
     """The SDK keeps on and gives the model a text; the span carries what it caught."""
-    caught = {"message": "Error running tool (non-fatal)", "data": {"tool_name": "f", "error": "no such order"}}
+    caught = {
+        "message": "Error running tool (non-fatal)",
+        "data": {"tool_name": "f", "error": "no such order"},
+    }
     tool = span(2, "Function: {name}", (1, 2), name="f", input={"id": 1}, output="An error occurred: no such order",
                 error=caught, gen_ai__system="openai")  # fmt: skip
 
@@ -193,7 +218,10 @@ def test_a_tool_that_failed_has_the_error_that_was_caught() -> None:
 
 def test_a_chat_completion_of_the_agents_sdk_is_no_history_of_itself() -> None:
     """``request_data`` lists the answer among what was asked; ``input`` and ``output`` hold them apart."""
-    question, answer = {"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2", "tool_calls": None}
+    question, answer = (
+        {"role": "user", "content": "1+1?"},
+        {"role": "assistant", "content": "2", "tool_calls": None},
+    )
     call = span(1, "Chat completion with {gen_ai.request.model!r}", (1, 2), gen_ai__request__model="m-1",
                 gen_ai__system="openai", input=[question], output=[answer], gen_ai__usage__input_tokens=11,
                 gen_ai__usage__output_tokens=8, request_data={"messages": [question, answer]})  # fmt: skip
@@ -201,7 +229,8 @@ def test_a_chat_completion_of_the_agents_sdk_is_no_history_of_itself() -> None:
     (read_call,) = read_trajectory([call]).model_calls
 
     assert [message.content for message in read_call.input_messages or ()] == ["1+1?"]
-    assert read_call.output is not None and read_call.output.content == "2"
+    assert read_call.output is not None
+    assert read_call.output.content == "2"
     assert (read_call.tokens.input, read_call.tokens.output) == (11, 8)
 
 
@@ -234,5 +263,9 @@ def test_events_without_names_are_what_their_roles_say() -> None:
         span(1, "generate_content m-1", (1, 2), gen_ai__operation__name="chat", gen_ai__request__model="m-1", events=events)
     ]).model_calls  # fmt: skip
 
-    assert [(m.role, m.content) for m in call.input_messages or ()] == [("system", "Be brief."), ("user", "Is it raining?")]
-    assert call.output is not None and (call.output.content, call.finish_reason) == ("Yes.", "STOP")
+    assert [(m.role, m.content) for m in call.input_messages or ()] == [
+        ("system", "Be brief."),
+        ("user", "Is it raining?"),
+    ]
+    assert call.output is not None
+    assert (call.output.content, call.finish_reason) == ("Yes.", "STOP")
