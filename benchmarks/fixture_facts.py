@@ -132,8 +132,8 @@ def spans_of(row: Mapping[str, Any]) -> tuple[list[Span], list[LogRecord]]:
 
 
 def _made(place: int, name: str, attributes: Mapping[str, Any], **more: Any) -> Span:
-    return Span(trace_id="1" * 32, span_id=f"{place + 1:016x}", name=name, attributes=dict(attributes),
-                **{"start_ns": 1, "end_ns": 2, **more})  # fmt: skip
+    made = {"trace_id": "1" * 32, "span_id": f"{place + 1:016x}", "start_ns": 1, "end_ns": 2, **more}
+    return Span(name=name, attributes=dict(attributes), **made)
 
 
 def _logfire(span: Mapping[str, Any], place: int) -> Span:
@@ -144,9 +144,20 @@ def _logfire(span: Mapping[str, Any], place: int) -> Span:
     ]
     scope = span.get("instrumentation_scope") or span.get("instrumentationScope") or {}
     failed = span.get("status") == {"code": 2} or any(event.name == "exception" for event in events)
-    return _made(place, str(span.get("name", "")), span.get("attributes") or {}, events=tuple(events),
+    return _made(place, str(span.get("name", "")), span.get("attributes") or {}, events=tuple(events), **_place(span),
                  scope=scope.get("name", "") if isinstance(scope, dict) else str(scope),
                  status=StatusCode.ERROR if failed else StatusCode.UNSET)  # fmt: skip
+
+
+def _place(span: Mapping[str, Any]) -> dict[str, Any]:
+    """Ids and times, where a fixture has them as numbers."""
+    own, parent = span.get("context"), span.get("parent")
+    begin, end = span.get("start_time"), span.get("end_time")
+    if not (isinstance(own, dict) and isinstance(begin, int) and isinstance(end, int)):
+        return {}
+    above = f"{parent['span_id']:016x}" if isinstance(parent, dict) else None
+    found = {"trace_id": f"{own['trace_id']:032x}", "span_id": f"{own['span_id']:016x}"}
+    return {**found, "parent_id": above, "start_ns": begin, "end_ns": end}
 
 
 def _jaeger(span: Mapping[str, Any], processes: Mapping[str, Any]) -> Span:

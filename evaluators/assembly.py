@@ -142,7 +142,7 @@ def _answers(asked: Sequence[Asked], models: Sequence[ModelCall]) -> list[Asked]
 def _given_answers(tree: Tree, executed: Sequence[Node], models: Sequence[Node]) -> list[Node]:
     """The executions, after the last turn of their agent, of the tool by which a model gives its answer."""
     last: dict[Key | None, int] = {}
-    mine = [node for node in executed if gives_answer(node.facts.name) and not node.facts.failed]
+    mine = [n for n in executed if gives_answer(n.facts.name, n.span.name) and not n.facts.failed]
     for node in models if mine else ():
         last[agent_key(tree, node)] = max(last.get(agent_key(tree, node), 0), node.span.start_ns)
     return [node for node in mine if node.span.start_ns >= last.get(agent_key(tree, node), 0)]

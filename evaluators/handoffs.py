@@ -19,6 +19,8 @@ _CERTAIN = re.compile(
 _LIKELY = re.compile(r"(transfer|delegate|route|switch)_(back_)?to_(?P<target>.+)", re.IGNORECASE)
 _TARGET_KEYS = ("to_agent", "agent_name", "agent", "coworker", "recipient", "target", "destination", "name")
 _FINAL = frozenset({"final_answer", "final_result"})
+_FINAL_SPAN = "FinalAnswerTool"
+"""How smolagents names the span of it, after the class."""
 _SEPARATORS = re.compile(r"[\s\-.]+")
 
 
@@ -80,9 +82,10 @@ def _called(tree: Tree) -> Iterable[str]:
             yield _plain(node.facts.name)
 
 
-def gives_answer(name: str | None) -> bool:
-    """Whether a call of this name is how a framework lets the model answer, and acts on nothing."""
-    return name in _FINAL
+def gives_answer(name: str | None, span_name: str = "") -> bool:
+    """Whether a call of this name is how a framework lets the model answer, and acts on nothing. ``span_name`` tells
+    where the call's own name was lost."""
+    return name in _FINAL or (name is None and span_name in {_FINAL_SPAN, *_FINAL})
 
 
 def answer_in(arguments: Mapping[str, object] | None) -> str | None:

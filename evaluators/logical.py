@@ -75,6 +75,16 @@ def logical_calls(calls: Iterable[ToolCall], *, undeclared_is_retry: bool = True
     return [LogicalCall(tuple(attempts), intent) for attempts, intent in zip(found, intents, strict=True)]
 
 
+def perhaps_retries(faults: Iterable[ToolCall], later: ToolCall) -> bool:
+    """Whether the attempt may retry one of these, which ended in a fault: the arguments that would say so were not read."""
+    return any(
+        (fault.arguments is None or later.arguments is None)
+        and (fault.agent, fault.name) == (later.agent, later.name)
+        and _retries(fault, later, undeclared_is_retry=True)
+        for fault in faults
+    )
+
+
 def in_time(calls: Iterable[ToolCall]) -> list[ToolCall]:
     """The calls by start, or by turn where starts are unknown.
 

@@ -1,11 +1,12 @@
 """Which attribute gave which fact of a run.
 
 Found by leaving attributes out: those without which a span no longer says the fact. Where several say it alike, the
-smallest set that still does. Not part of reading; it costs about as many readings as the run has attributes.
+smallest set that still does. Not part of reading; it costs about as many readings of spans as the run has attributes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,8 @@ from redfirst.evaluators.trajectory import MISSING, Source, ToolCall, Trajectory
 
 _Fact = Callable[[SpanFacts], object]
 _EVENT, _LOG = "event ", "log "
+_TELLS_KIND = re.compile(r"operation|kind|type", re.IGNORECASE)
+"""Keys that say what a span is. Of several sets that say a fact, the one with these is the one to name."""
 
 _TOOL: Mapping[str, _Fact] = {
     "name": lambda facts: facts.name,
@@ -79,6 +82,9 @@ class _Desk:
             self.logs.setdefault(record.span_id, []).append(record)
         self.turns = {model.index: model.span_id for model in run.model_calls}
         self.inner: dict[str, list[str]] = {}
+        self.ends = {model.span_id: model.end_ns for model in run.model_calls}
+        self._known: dict[str, SpanFacts] = {}
+        self._less: dict[str, dict[str, SpanFacts]] = {}
         for span in self.spans.values():
             self.inner.setdefault(span.parent_id or "", []).append(span.span_id)
 
@@ -109,23 +115,37 @@ class _Desk:
         for inside in self.inner.get(span_id, ()):
             if self._facts(self.spans[inside]).kind is kind:
                 yield from self._about(inside, kind)
+        for late in self.spans.values() if span_id in self.ends else ():
+            if late.end_ns == self.ends[span_id] and self._facts(late).late:  # a stream's end is its call's
+                yield late
 
     def _facts(self, span: Span) -> SpanFacts:
-        return facts_of(span, self.logs.get(span.span_id, ()))
+        if span.span_id not in self._known:
+            self._known[span.span_id] = facts_of(span, self.logs.get(span.span_id, ()))
+        return self._known[span.span_id]
+
+    def _without(self, span: Span) -> Mapping[str, SpanFacts]:
+        """For each part of the span what it says without it."""
+        if span.span_id not in self._less:
+            parts = _parts(span, self.logs.get(span.span_id, ()))
+            self._less[span.span_id] = {part: self._only(span, set(parts) - {part}) for part in parts}
+        return self._less[span.span_id]
+
+    def _only(self, span: Span, parts: set[str]) -> SpanFacts:
+        return _only(span, self.logs.get(span.span_id, ()), parts)
 
     def _origins(self, span: Span, fact: _Fact) -> tuple[Origin, ...]:
-        parts = _parts(span, self.logs.get(span.span_id, ()))
         said = fact(self._facts(span))
         if said is None or said is MISSING or said == ():
             return ()
-        left = [part for part in parts if fact(_only(span, self.logs, set(parts) - {part})) != said]
+        less = self._without(span)
+        left = [part for part, facts in less.items() if fact(facts) != said]
         if not left:
-            kept = list(parts)
-            for part in parts:
-                fewer = set(kept) - {part}
-                if fact(_only(span, self.logs, fewer)) == said:
+            kept = set(less)
+            for part in sorted(less, key=lambda part: (bool(_TELLS_KIND.search(part)), part)):
+                if fact(self._only(span, kept - {part})) == said:
                     kept.remove(part)
-            left = kept
+            left = list(kept)
         return tuple(sorted(Origin(span.span_id, part) for part in left))
 
 
@@ -135,12 +155,11 @@ def _parts(span: Span, logs: Sequence[LogRecord]) -> list[str]:
     return [*sorted(span.attributes), *events, *records]
 
 
-def _only(span: Span, logs: Mapping[str, Sequence[LogRecord]], parts: set[str]) -> SpanFacts:
+def _only(span: Span, logs: Sequence[LogRecord], parts: set[str]) -> SpanFacts:
     """What the span would say if it carried nothing but these parts."""
     less = replace(
         span,
         attributes={key: value for key, value in span.attributes.items() if key in parts},
         events=tuple(event for event in span.events if f"{_EVENT}{event.name}" in parts),
     )
-    mine = logs.get(span.span_id, ())
-    return facts_of(less, [record for record in mine if f"{_LOG}{record.event_name}" in parts])
+    return facts_of(less, [record for record in logs if f"{_LOG}{record.event_name}" in parts])

@@ -13,6 +13,7 @@ from redfirst.evaluators.dialects.messages import last_text
 from redfirst.evaluators.dialects.registry import facts_of
 from redfirst.evaluators.errors import UnreadableInput
 from redfirst.evaluators.span import LogRecord, Span
+from redfirst.evaluators.streaming import with_late_answers
 from redfirst.evaluators.structure import Key, Node, Tree, model_nodes
 from redfirst.evaluators.trajectory import Message, Trajectory
 
@@ -53,6 +54,7 @@ def read(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Reading:
     for span in _distinct(spans):
         node = Node(span, facts_of(span, records.get((span.trace_id, span.span_id), ())))
         traces.setdefault(span.trace_id, []).append(node)
+    traces = with_late_answers(traces)
     groups: list[list[Node]] = []
     single: dict[tuple[str, str], list[list[Node]]] = {}
     not_a_run = 0
@@ -64,7 +66,11 @@ def read(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Reading:
         else:
             groups.append(nodes)
     runs = [
-        assemble(nodes, run_id=nodes[0].span.trace_id, trace_ids=(nodes[0].span.trace_id,))
+        assemble(
+            nodes,
+            run_id=nodes[0].span.trace_id,
+            trace_ids=tuple(dict.fromkeys(node.span.trace_id for node in nodes)),
+        )
         for nodes in groups
     ]
     for conversation, parts in single.items():

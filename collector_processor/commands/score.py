@@ -6,19 +6,22 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from redfirst.collector_processor.prices_file import prices_of
 from redfirst.collector_processor.recorded.files import Stream, read_files
 from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.showing.explained import explained
+from redfirst.collector_processor.showing.origins import origin_lines
 from redfirst.collector_processor.showing.view import View
 from redfirst.collector_processor.terminal import WIDTH, Screen, counted, fit
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.prices import cost_of, cost_record
+from redfirst.evaluators.provenance import provenance
 from redfirst.evaluators.reading import read
 from redfirst.evaluators.record import errors_of, repeats_of, run_record
+from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import Trajectory
 from redfirst.evaluators.verdict import Verdict, flagged
 from redfirst.replay.project import load_project
@@ -45,7 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a table of model prices (default: prices: of redfirst.yaml, or ours)",
     )
     parser.add_argument(
-        "--explain", action="store_true", help="under each run, for each check, why it failed or did not"
+        "--explain",
+        action="store_true",
+        help="under each run, for each check, why it failed or did not, and which attributes each fact was read from",
     )
     parser.add_argument("--fail-on-flag", action="store_true", help="exit 1 when a run is flagged")
 
@@ -58,6 +63,7 @@ def execute(options: argparse.Namespace) -> int:
     stream = read_files(options.paths)
     found = read(stream.spans, stream.logs)
     flags = 0
+    traces = _by_trace(stream) if options.explain else {}
     if not options.json:
         print(_row(_HEADER))
     for run in found.runs:
@@ -69,7 +75,8 @@ def execute(options: argparse.Namespace) -> int:
         else:
             print(_line(run, verdicts))
             if options.explain:
-                _explain(View(run=run, checks=checks, verdicts=verdicts))
+                origins = provenance(run, *_of(run, traces))
+                _explain(View(run=run, checks=checks, verdicts=verdicts, origins=origins))
     _report(stream, len(found.runs), flags, found.not_a_run)
     return 1 if flags and options.fail_on_flag else 0
 
@@ -77,9 +84,29 @@ def execute(options: argparse.Namespace) -> int:
 def _explain(view: View) -> None:
     screen = Screen()
     print(file=screen.out)
-    for line in explained(view):
+    for line in [*explained(view), (), *origin_lines(view.origins)]:
         print("".join(screen.paint(text, *style.split()) for text, style in line).rstrip(), file=screen.out)
     print(file=screen.out)
+
+
+_Trace = tuple[list[Span], list[LogRecord]]
+
+
+def _by_trace(stream: Stream) -> dict[str, _Trace]:
+    """What each trace was read from."""
+    traces: dict[str, _Trace] = {}
+    for span in stream.spans:
+        traces.setdefault(span.trace_id, ([], []))[0].append(span)
+    for record in stream.logs:
+        if record.trace_id in traces:
+            traces[record.trace_id][1].append(record)
+    return traces
+
+
+def _of(run: Trajectory, traces: Mapping[str, _Trace]) -> _Trace:
+    """The spans and log records of the run's traces."""
+    mine = [traces[trace_id] for trace_id in run.trace_ids]
+    return [span for spans, _ in mine for span in spans], [record for _, logs in mine for record in logs]
 
 
 def _line(run: Trajectory, verdicts: Iterable[Verdict]) -> str:

@@ -16,6 +16,7 @@ from redfirst.collector_processor.terminal import Screen
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.errors import ConfigurationError, UnreadableInput
 from redfirst.evaluators.prices import Cost, PriceTable, cost_of, cost_record
+from redfirst.evaluators.provenance import provenance
 from redfirst.evaluators.reading import read_runs
 from redfirst.evaluators.record import run_record
 from redfirst.replay.project import load_project
@@ -30,12 +31,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_source_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the run as one JSON object, as score prints it")
-    parser.add_argument("--explain", action="store_true", help="for each check, why it failed or did not")
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="for each check, why it failed or did not, and which attributes each fact was read from",
+    )
 
 
 def execute(options: argparse.Namespace) -> int:
     """Show the run. 0, flagged or not."""
-    view = _of_scenario(Path(options.run)) if _is_folder(options.run) else _of_traces(options)
+    view = _of_scenario(options) if _is_folder(options.run) else _of_traces(options)
     prices = prices_of(load_project(Path.cwd()))
     cost = cost_of(view.run, prices)
     view = replace(view, cost=_said(cost, prices))
@@ -71,11 +76,13 @@ def _of_traces(options: argparse.Namespace) -> View:
         checks=checks,
         verdicts=recorded.verdicts,
         sources=[*traces, *rules],
+        origins=provenance(recorded.run, recorded.spans, recorded.logs) if options.explain else {},
         labels=found.labels(recorded.run.run_id),
     )
 
 
-def _of_scenario(path: Path) -> View:
+def _of_scenario(options: argparse.Namespace) -> View:
+    path = Path(options.run)
     folder = load(path)
     wanted = folder.scenario.origin.get("trace_id")
     try:
@@ -89,4 +96,12 @@ def _of_scenario(path: Path) -> View:
         )
     checks = (*folder.scenario.targets(), *folder.scenario.guards())
     verdicts = judge(runs[0], checks)
-    return View(run=runs[0], checks=checks, verdicts=verdicts, folder=folder, standing=standing(folder))
+    origins = provenance(runs[0], folder.trace, folder.logs) if options.explain else {}
+    return View(
+        run=runs[0],
+        checks=checks,
+        verdicts=verdicts,
+        origins=origins,
+        folder=folder,
+        standing=standing(folder),
+    )

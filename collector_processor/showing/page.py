@@ -20,6 +20,7 @@ from redfirst.collector_processor.showing.columns import (
 )
 from redfirst.collector_processor.showing.explained import explained
 from redfirst.collector_processor.showing.gaps import grouped
+from redfirst.collector_processor.showing.origins import origin_lines
 from redfirst.collector_processor.showing.scenario import scenario_lines, tool_lines
 from redfirst.collector_processor.showing.timeline import timeline
 from redfirst.collector_processor.showing.view import View
@@ -44,6 +45,7 @@ def page(view: View, *, explain: bool = False) -> list[Line]:
         timeline(run, witnesses) or _nothing(run),
         _answer(run, witnesses),
         explained(view) if explain else _verdicts(view),
+        origin_lines(view.origins),
         _coverage(run, view.verdicts),
         tool_lines(view.folder.scenario) if view.folder else [],
         _next(view),

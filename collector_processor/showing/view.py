@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from redfirst.collector_processor.storing.store import Label
 from redfirst.evaluators.check import Check
+from redfirst.evaluators.provenance import Origin
 from redfirst.evaluators.trajectory import Trajectory
 from redfirst.evaluators.verdict import Verdict
 from redfirst.replay.scenario import Folder
@@ -26,6 +27,8 @@ class View:
     """What people said of it."""
     cost: str = ""
     """What its model calls cost, or why that is not known."""
+    origins: Mapping[str, Sequence[Origin]] = field(default_factory=dict)
+    """Of each fact, where it was read; empty where nobody asked."""
     folder: Folder | None = None
     """The scenario whose incident it is."""
     standing: Standing = field(default_factory=lambda: Standing(proven=False))

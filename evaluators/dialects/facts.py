@@ -58,6 +58,8 @@ class SpanFacts:
     finish: str | None = None
     model: str | None = None
     response_id: str | None = None
+    late: bool = False
+    """The answer to a call whose own span had ended, written when the stream of it did."""
     tokens: Tokens = field(default_factory=Tokens)
     tools: OnDemand[tuple[Mapping[str, object], ...] | None] = OnDemand(None)  # noqa: RUF009 - a descriptor
     raw_output: OnDemand[object] = OnDemand(MISSING)  # noqa: RUF009 - a descriptor

@@ -30,6 +30,7 @@ from redfirst.evaluators.dialects.values import (
     arguments_of,
     block_text,
     first_text,
+    is_word,
     mapping,
     outcome_of,
     remembered,
@@ -60,6 +61,8 @@ _CONVENTIONAL = {
 }
 _CLIENT = 3
 _DETAILS = "gen_ai.client.inference.operation.details"
+_STREAMED = "streaming response "
+"""How Logfire names what it writes at the end of a stream, after the span of the request."""
 _PLACEHOLDERS = frozenset({"unknown", ""})
 
 TOKEN_NAMES = {
@@ -96,7 +99,7 @@ def kind_of(span: Span) -> Kind:
     what only a tool's or a model's span carries."""
     attributes = span.attributes
     operation = attributes.get(semconv.OPERATION)
-    if isinstance(operation, str):
+    if isinstance(operation, str) and (operation in KINDS or is_word(operation)):
         return KINDS.get(operation, Kind.STRUCTURE)
     if (named_so := _CONVENTIONAL.get(span.name.partition(" ")[0])) is not None:
         return named_so
@@ -212,6 +215,7 @@ def _model(attributes: Attributes, span: Span, logs: Sequence[LogRecord]) -> dic
         "finish": finish or _finish_in(recorded),
         "model": first_text(attributes.get(semconv.RESPONSE_MODEL), attributes.get(semconv.REQUEST_MODEL)),
         "response_id": text(attributes.get(semconv.RESPONSE_ID)),
+        "late": attributes.get("logfire.span_type") == "log" or span.name.startswith(_STREAMED),
         "tokens": tokens,
         "gaps": contradictions(attributes, span.span_id, tokens, **TOKEN_NAMES),
         "tools": Later(partial(definitions, attributes.get(semconv.TOOL_DEFINITIONS))),

@@ -10,10 +10,13 @@ from redfirst.evaluators import semconv
 from redfirst.evaluators.dialects.common import Attributes, first, flattened
 from redfirst.evaluators.dialects.messages import message_of, messages_of, one_output
 from redfirst.evaluators.dialects.values import REDACTED, container, listed, mapping, plain, text, unpacked
-from redfirst.evaluators.span import LogRecord, Span
+from redfirst.evaluators.span import LogRecord, Span, StatusCode
 from redfirst.evaluators.trajectory import Message
 
 _ELIDED = tuple(REDACTED)
+_GIVEN = frozenset({"gen_ai.system.message", "gen_ai.user.message", "gen_ai.tool.message"})
+_SAID = "gen_ai.assistant.message"
+_Entry = tuple[str, Mapping[str, object]]
 _MESSAGE_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message|gen_ai\.choice")
 
 
@@ -45,8 +48,30 @@ def from_events(
         entries = [(event.name, _event_body(event.attributes)) for event in span.events]
     if not any(_MESSAGE_EVENT.match(name) for name, _ in entries):
         listing = listed(span.attributes.get("events")) or []
-        entries = [(str(e.get("event.name", "")), e) for e in listing if isinstance(e, Mapping)]
+        entries = [(_name_of(e), e) for e in listing if isinstance(e, Mapping)]
+        if span.status is not StatusCode.ERROR:
+            entries = _with_choice(entries)
     return from_entries(entries)
+
+
+def _name_of(entry: Mapping[str, object]) -> str:
+    """The entry's own name; of one that has none, what its role or its envelope makes it."""
+    if "event.name" in entry:
+        return str(entry["event.name"])
+    return (
+        "gen_ai.choice"
+        if isinstance(entry.get("message"), Mapping)
+        else f"gen_ai.{entry.get('role')}.message"
+    )
+
+
+def _with_choice(entries: list[_Entry]) -> list[_Entry]:
+    """Where no entry says that it is the answer: what the assistant said after all it was given."""
+    if any(name == "gen_ai.choice" for name, _ in entries):
+        return entries
+    given = max((n for n, (name, _) in enumerate(entries, 1) if name in _GIVEN), default=len(entries))
+    said = [("gen_ai.choice" if name == _SAID else name, body) for name, body in entries[given:]]
+    return [*entries[:given], *said]
 
 
 def from_entries(

@@ -11,7 +11,7 @@ from redfirst.evaluators.dialects.facts import Kind, SpanFacts, facts_with
 from redfirst.evaluators.dialects.genai import kind_of, read_genai
 from redfirst.evaluators.dialects.langfuse import asked_text, tool_fields
 from redfirst.evaluators.dialects.messages import messages_of, one_output, spoken
-from redfirst.evaluators.dialects.values import first_text, listed, mapping, unpacked
+from redfirst.evaluators.dialects.values import first_text, is_word, listed, mapping, unpacked
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import MISSING, Message
 
@@ -39,7 +39,8 @@ class MLflow:
             return _by_conventions(span, logs, self.name)
         agent = _agent_name(attributes)
         declared = _coded(attributes, "mlflow.spanType")
-        kind = KINDS.get(declared.upper(), Kind.STRUCTURE) if declared else _kind_by_keys(attributes)
+        known = declared is not None and is_word(declared)
+        kind = KINDS.get(str(declared).upper(), Kind.STRUCTURE) if known else _kind_by_keys(attributes)
         if kind is Kind.STRUCTURE and agent is not None and _is_root(span):
             kind = Kind.AGENT
         asked, said = attributes.get("mlflow.spanInputs"), attributes.get("mlflow.spanOutputs", MISSING)

@@ -14,6 +14,7 @@ from redfirst.evaluators.dialects.values import (
     Arguments,
     arguments_of,
     first_text,
+    is_word,
     mapping,
     named_by_schema,
     number,
@@ -72,7 +73,7 @@ class OpenInferenceByKeys(OpenInference):
 def _kind(attributes: Attributes) -> Kind:
     """The declared kind; without a declaration, what only such a span carries."""
     declared = attributes.get(semconv.OI_KIND)
-    if isinstance(declared, str):
+    if isinstance(declared, str) and is_word(declared):
         return KINDS.get(declared.upper(), Kind.STRUCTURE)
     if semconv.OI_TOOL_NAME in attributes:
         return Kind.TOOL

@@ -8,6 +8,7 @@ from redfirst.evaluators.dialects.facts import Dialect, SpanFacts
 from redfirst.evaluators.dialects.genai import GenAI
 from redfirst.evaluators.dialects.google_adk import GoogleADK
 from redfirst.evaluators.dialects.langfuse import Langfuse
+from redfirst.evaluators.dialects.logfire import Logfire
 from redfirst.evaluators.dialects.mcp import MCP
 from redfirst.evaluators.dialects.mlflow import MLflow
 from redfirst.evaluators.dialects.openinference import OpenInference, OpenInferenceByKeys
@@ -26,6 +27,7 @@ DIALECTS: tuple[Dialect, ...] = (
     GoogleADK(),
     Vercel(),
     PydanticAI(),
+    Logfire(),
     Traceloop(),
     GenAI(),
     OpenInferenceByKeys(),

@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 _LITERAL_LIMIT = 20_000
 _LONGEST_REPEATED = 50_000
+_WORD = re.compile(r"[A-Za-z][\w.\- ]{0,63}")
 _ENVELOPE_NOISE = frozenset({"sanitize_inputs_outputs"})
 """Switches of a wrapper that some instrumentors record among the arguments of the tool it wraps."""
 _ERROR_TEXT = re.compile(r"Error\b|Exception\b|[A-Z]\w*(?:Error|Exception)\b[:(]")
@@ -127,6 +128,11 @@ def object_of(value: object) -> Mapping[str, object] | None:
 def text(value: object) -> str | None:
     """A text that is not empty, or None."""
     return value if isinstance(value, str) and value else None
+
+
+def is_word(value: str) -> bool:
+    """Whether a text can be one word of a vocabulary, known or not, and no debris of another value."""
+    return bool(_WORD.fullmatch(value))
 
 
 def number(value: object) -> int | None:

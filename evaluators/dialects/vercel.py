@@ -11,6 +11,7 @@ from redfirst.evaluators.dialects.messages import last_text, message_of, message
 from redfirst.evaluators.dialects.values import (
     arguments_of,
     first_text,
+    is_word,
     listed,
     mapping,
     outcome_of,
@@ -43,7 +44,8 @@ class Vercel:
 
     def read(self, span: Span, logs: Sequence[LogRecord]) -> SpanFacts:  # noqa: ARG002 - it writes no logs
         attributes = span.attributes
-        operation = text(attributes.get("ai.operationId")) or _said_otherwise(span) or ""
+        declared = text(attributes.get("ai.operationId"))
+        operation = (declared if declared and is_word(declared) else _said_otherwise(span)) or ""
         operation = operation if operation.startswith("ai.") else f"ai.{operation}"
         fields: dict[str, object] = {
             "dialect": self.name,

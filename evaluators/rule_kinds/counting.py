@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from redfirst.evaluators.kleene import Truth, any_of
-from redfirst.evaluators.logical import in_time, logical_calls
+from redfirst.evaluators.logical import in_time, logical_calls, perhaps_retries
 from redfirst.evaluators.rule_kinds.calls import CallPattern
-from redfirst.evaluators.trajectory import ToolCall, Trajectory
+from redfirst.evaluators.trajectory import CallStatus, ToolCall, Trajectory
 
 
 def counted(
@@ -17,10 +17,12 @@ def counted(
 
     A logical call counts when any attempt of it fits the pattern; what did not run is a call of its own.
     An attempt after an infrastructure fault that may have been a second write (the tool declares neither
-    effect nor idempotence) counts only perhaps.
+    effect nor idempotence), or a retry of what was asked before (arguments were not read), counts only perhaps.
     """
-    for parts in _logical(in_time(pattern.among(run)), attempts=attempts):
-        sure_before = False
+    calls = in_time(pattern.among(run))
+    faults = [] if attempts else [call for call in calls if call.status is CallStatus.INFRA_ERROR]
+    for parts in _logical(calls, attempts=attempts):
+        sure_before = perhaps_retries(faults, parts[0][0])
         for tries in parts:
             truths = [pattern.matches(one, run, order) for one in tries]
             truth = any_of(truths)

@@ -12,7 +12,7 @@ from redfirst.evaluators.rule_kinds.keys import Key, Same
 from redfirst.evaluators.trajectory import ToolCall, Trajectory
 from redfirst.evaluators.verdict import Evidence, Finding, Verdict
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(slots=True)

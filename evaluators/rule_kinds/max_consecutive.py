@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from redfirst.evaluators.kleene import Truth, all_of, any_of
-from redfirst.evaluators.logical import LogicalCall, in_time, logical_calls
+from redfirst.evaluators.logical import LogicalCall, in_time, logical_calls, perhaps_retries
 from redfirst.evaluators.rule_kinds.calls import CallPattern
 from redfirst.evaluators.rule_kinds.conclude import OnMissing, Tally, at
 from redfirst.evaluators.rule_kinds.keys import Same, equal_keys
 from redfirst.evaluators.rule_kinds.lacking import lacks_calls, lacks_names
 from redfirst.evaluators.rule_kinds.order import before
-from redfirst.evaluators.trajectory import ToolCall, Trajectory
+from redfirst.evaluators.trajectory import CallStatus, ToolCall, Trajectory
 from redfirst.evaluators.verdict import Finding, Verdict
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class MaxConsecutive:
 
     Any other call of that agent that ran ends the row. Calls of which neither came first may have been
     made in any order, so a row goes surely on only through calls that all belong to it. A row among the
-    spans of an incomplete trace may have been broken by a call that is not there. ``of`` is (calls within
+    spans of an incomplete trace may have been broken by a call that is not there, and an attempt after a fault
+    may have been a retry where arguments were not read. ``of`` is (calls within
     the limit, calls that could be judged), without those that follow a call over the limit in its row.
     """
 
@@ -107,8 +108,11 @@ class MaxConsecutive:
         """The calls in order, those beside each other that neither surely came before."""
         groups: list[_Group] = []
         last: list[ToolCall] = []
+        faults = [call for call in calls if call.status is CallStatus.INFRA_ERROR]
         for one in self._logical(calls):
             fits = any_of(self.call.matches(attempt, run, self.order) for attempt in one.attempts)
+            if not self.attempts and perhaps_retries(faults, one.first):
+                fits = all_of((fits, None))
             if not groups or all(before(other, one.first, self.order) for other in last):
                 groups.append([])
                 last = []

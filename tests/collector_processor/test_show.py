@@ -568,6 +568,35 @@ def test_show_prints_a_run_without_colour_in_a_pipe(folder: Path, capsys: pytest
     assert out.splitlines()[-1] == f"next     redfirst freeze {TRACE[:12]}"
 
 
+def test_explained_a_run_says_which_attribute_gave_which_fact(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Facts that stand on the same keys share a line; flattened messages are numbered once."""
+    assert main(["show", TRACE[:6], "--explain"]) == 0
+    shown_lines = capsys.readouterr().out.splitlines()
+    read_from = [line.removeprefix("read").strip() for line in shown_lines if line.startswith("read ")]
+    assert main(["score", "day.pb", "--explain"]) == 0
+    scored = capsys.readouterr().out.splitlines()
+
+    assert "model of turn 1, 2 from llm.model_name" in read_from
+    assert "name of call #1 from openinference.span.kind, tool.name" in read_from
+    assert any(
+        line.startswith("output of turn 2 from ") and "llm.output_messages.N." in line for line in read_from
+    )
+    assert [line for line in scored if line.startswith("read ")] == [
+        line for line in shown_lines if line.startswith("read ")
+    ]
+    assert all(len(line) <= 80 for line in shown_lines)
+
+
+def test_a_run_that_is_not_explained_does_not_say_where_it_was_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", TRACE[:6]]) == 0
+
+    assert not any(line.startswith("read ") for line in capsys.readouterr().out.splitlines())
+
+
 def test_show_json_is_the_record_of_score(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``--json`` prints one line: the object that ``score --json`` prints of this run."""
     assert main(["show", TRACE, "--json"]) == 0

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from redfirst.evaluators import (
@@ -183,7 +183,12 @@ def test_nothing_passes_on_nothing(made: list[ToolCall]) -> None:
     assert {v.check for v in nothing if v.outcome is Outcome.PASSED} == {"cheap"}  # nothing was spent
 
 
+RETRIED = a_run(call("r"), call("r", x=1, status="infra_error", effect="read"), call("r", x=1, effect="read"))
+"""Two calls, of which one was tried again; with the arguments unread there may be three."""
+
+
 @given(runs)
+@example(RETRIED)
 @settings(deadline=None)
 def test_forgetting_never_turns_a_failure_into_a_pass(run: Trajectory) -> None:
     """With every argument and result unread no rule passes that failed before, nor fails that passed before."""

@@ -61,3 +61,12 @@ def test_what_the_messages_say_is_traced_to_the_log_records() -> None:
 
     assert keys(found, "model_calls[0].output") == ["log gen_ai.choice"]
     assert keys(found, "tool_calls[0].arguments") == ["log gen_ai.choice"]
+
+
+def test_of_two_ways_to_say_it_the_one_is_named_that_says_what_the_span_is() -> None:
+    """The finish reason stands in an attribute and in a record; a count would make it a model's span as well."""
+    one = load("openai-raw__otel-openai-v2-legacy__tool_error")
+
+    found = provenance(read_trajectory(one.spans, one.logs), one.spans, one.logs)
+
+    assert keys(found, "model_calls[0].finish_reason") == ["gen_ai.operation.name", "log gen_ai.choice"]

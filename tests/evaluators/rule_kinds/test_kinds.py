@@ -518,6 +518,21 @@ def test_a_row_of_the_same_values(keys: str, outcome: Outcome) -> None:
     assert verdict_of(spec, *clicks).outcome is outcome
 
 
+def test_an_attempt_after_a_fault_may_be_a_retry_where_arguments_were_not_read() -> None:
+    """Whether it is one more call cannot be told then: neither over the limit nor within it."""
+    faulty = call("search", q=3, effect="read", status="infra_error")
+    again = call("search", q=3, effect="read")
+    unread = [replace(one, arguments=None) for one in (faulty, again)]
+    most = {"kind": "max_calls", "call": "search", "max": 3}
+
+    for spec in (ROW, most):
+        assert verdict_of(spec, *searches("search", "search"), faulty, again).outcome is P
+        assert verdict_of(spec, *searches("search", "search"), *unread).outcome is I
+        assert verdict_of(spec, *searches("search", "search"), unread[0], again).outcome is I
+        assert verdict_of({**spec, "attempts": True}, *searches("search", "search"), *unread).outcome is F
+        assert verdict_of(spec, *searches("search", "search", "search"), *unread).outcome is F
+
+
 def test_parallel_calls_of_several_values_are_no_row() -> None:
     """Three of one value among parallel calls may be a row of three and not of more."""
     spec = {"kind": "max_consecutive", "call": "click", "max": 3, "same": ["args.on"]}
