@@ -1,4 +1,5 @@
-"""``redfirst rules lint|explain|test``: whether a rules file can be meant, what it means, and whether it does that."""
+"""``redfirst rules lint|explain|test|learn``: whether a rules file can be meant, what it means, whether it does that,
+and what passing runs have in common."""
 
 from __future__ import annotations
 
@@ -11,17 +12,20 @@ from pathlib import Path
 
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.recorded.every_run import runs_of
-from redfirst.collector_processor.rules_file import rules_text
+from redfirst.collector_processor.rules_file import checks_of, rules_text
 from redfirst.collector_processor.terminal import Screen
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.declared import declared_shape
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.explaining import explained
 from redfirst.evaluators.linting import Level, lint
+from redfirst.evaluators.reference.learned import learn, learned_data
+from redfirst.evaluators.rule_shapes import SCHEMA
 from redfirst.evaluators.rule_tests import RuleTest
 from redfirst.evaluators.rules import Rules, read_rules
 from redfirst.evaluators.trajectory import Trajectory
-from redfirst.evaluators.verdict import Outcome, Verdict
+from redfirst.evaluators.verdict import Outcome, Verdict, flagged
+from redfirst.evaluators.yaml_writer import dump
 from redfirst.replay.project import Project, load_project
 
 PASS, FAIL, NO_VERDICT = 0, 1, 3
@@ -29,7 +33,7 @@ PASS, FAIL, NO_VERDICT = 0, 1, 3
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
-    verbs = parser.add_subparsers(dest="rules_verb", metavar="lint|explain|test", required=True)
+    verbs = parser.add_subparsers(dest="rules_verb", metavar="lint|explain|test|learn", required=True)
     for name, summary in (
         ("lint", "tools and paths that no run has, demands that nothing can meet"),
         ("explain", "each rule in one sentence"),
@@ -48,16 +52,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
             metavar="PATH",
             help="OTLP files or folders" + (" (default: the store)" if name == "lint" else ""),
         )
+    learned = "print what runs that were not flagged have in common, as a rules file"
+    learner = verbs.add_parser("learn", help=learned, description=learned)
+    learner.add_argument(
+        "traces", nargs="*", metavar="PATH", help="OTLP files or folders (default: the store)"
+    )
+    learner.add_argument(
+        "--by",
+        choices=["request", "first_tools"],
+        default="request",
+        help="what makes runs one kind of task (default: %(default)s)",
+    )
+    learner.add_argument("--rules", metavar="FILE", help="a rules file (default: rules: of redfirst.yaml)")
     verbs.choices["lint"].add_argument("--strict", action="store_true", help="exit 1 for a warning too")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run one of the three.
+    """Run one of the four.
 
     Raises:
         ConfigurationError: there is no rules file, or it is wrong.
     """
     project = load_project(Path.cwd())
+    if options.rules_verb == "learn":
+        return _learn(project, options)
     given = rules_text(project, options.file)
     if given is None:
         raise ConfigurationError("no rules file: name one, or set rules: in redfirst.yaml.")
@@ -134,6 +152,25 @@ def _test(rules: Rules, options: argparse.Namespace) -> int:
     if untested:
         _tell(f"without a test: {', '.join(untested)}")
     return FAIL if wrong else NO_VERDICT if untold else PASS
+
+
+def _learn(project: Project, options: argparse.Namespace) -> int:
+    """Print the rules file; no verdict where nothing could be learned."""
+    checks = checks_of(project, options.rules)
+    runs = runs_of(Home(project.home), options.traces)
+    passing = [run for run in runs if _passes(judge(run, checks))]
+    found = learn(passing, options.by)
+    _tell(f"{len(found)} kind(s) of task learned from {len(passing)} passing runs", of=len(runs))
+    if not found:
+        return NO_VERDICT
+    print(dump({"schema": SCHEMA, "learned": learned_data(found, options.by)}), end="")
+    return PASS
+
+
+def _passes(verdicts: Sequence[Verdict]) -> bool:
+    """Whether nothing flags a run and it is known to have ended well."""
+    ended = any(one.check == "termination" and one.outcome is Outcome.PASSED for one in verdicts)
+    return ended and not flagged(verdicts)
 
 
 def _runs_of(test: RuleTest, folder: Path) -> list[Trajectory]:

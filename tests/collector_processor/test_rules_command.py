@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from redfirst.collector_processor.cli import main
+from redfirst.evaluators.rules import load_rules, read_rules
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "otlp"
 HAPPY = FIXTURES / "pydantic-ai__native-v1__happy.otlp.pb"
@@ -252,3 +253,33 @@ def test_a_faulty_test_is_named(write, capsys, text, line, what):
     err = capsys.readouterr().err
     assert f"rules.yaml:{line}: " in err
     assert what in err
+
+
+def test_what_passing_runs_share_is_a_rules_file(write, capsys, tmp_path):
+    """One run that nothing flags; a run of the same kind without its read is a note once enough runs support it."""
+    code, _, err = run(capsys, "learn", str(HAPPY), "--by", "first_tools")
+    assert code == 0
+    assert "1 kind(s) of task learned from 1 passing runs" in err
+
+    assert main(["rules", "learn", str(HAPPY), "--by", "first_tools"]) == 0
+    text = capsys.readouterr().out
+    (learned,) = read_rules(text, "learned.yaml").shape.learned.signatures
+    assert learned.signature == "verify_identity, get_order"
+    assert (learned.runs, learned.tools) == (1, {"get_order": [1], "verify_identity": [1]})
+    assert [check.id for check in load_rules(text, "learned.yaml")] == [
+        "learned.recall",
+        "learned.tool_selection",
+    ]
+
+
+def test_nothing_is_learned_from_runs_that_are_flagged(write, capsys):
+    """A rule that the run breaks makes it no example; without one there is no verdict."""
+    rules = write(
+        RULES.replace("call: get_order", "call: verify_identity").replace(
+            "needs: verify_identity", "needs: x"
+        )
+    )
+    code, out, err = run(capsys, "learn", str(HAPPY), "--rules", rules)
+
+    assert (code, out) == (3, "")
+    assert "0 kind(s) of task learned from 0 passing runs" in err
