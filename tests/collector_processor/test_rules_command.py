@@ -166,7 +166,7 @@ def test_lint_names_the_line_and_the_nearest(write, capsys):
         (3, "warning", "vacuous"),
         (5, "error", "unknown_tool"),
         (7, "warning", "vacuous"),
-        (9, "warning", "unknown_path"),
+        (9, "error", "unknown_path"),  # the definition of the tool says what it takes
         (10, "warning", "vacuous"),
         (12, "error", "unreachable"),
         (13, "warning", "vacuous"),
