@@ -65,7 +65,7 @@ def _said(shape: DeclaredShape) -> str:
             return f"at most one of {kinds} is called{_each(shape)}, in whatever order"
         case shapes.MaxCallsShape():
             counted = "every attempt counts" if shape.attempts else "a call with its retries counts once"
-            return f"{_called(shape.call, shape)} is called at most {shape.limit} time(s){_each(shape)}; {counted}"
+            return f"there are at most {shape.limit} call(s) of {_called(shape.call, shape)}{_each(shape)}; {counted}"
         case shapes.MaxConsecutiveShape():
             row = f" with the same {_listed(pair[1] for pair in shape.same)}" if shape.same else ""
             called = _or(shape.call.tool) + _qualified(shape.call, EVERY_STATUS if shape.attempts else RAN)
@@ -120,7 +120,9 @@ def _said(shape: DeclaredShape) -> str:
         case StateRequiredShape():
             return f"{_when(shape.when)}at the end {_places(shape.required)}"
         case shapes.PythonShape():
-            return f"{shape.function} says so" + (f", given {dict(shape.params)}" if shape.params else "")
+            return f"the function {shape.function} says so" + (
+                f", given {dict(shape.params)}" if shape.params else ""
+            )
         case OutcomeCheckShape():
             return f"{_when(shape.when)}{_outcome(shape)}"
     return _collateral(shape)
@@ -135,7 +137,7 @@ def _outcome(shape: OutcomeCheckShape) -> str:
     if shape.state is not None:
         parts.append(f"at the end {_places(shape.state)}")
     if shape.function is not None:
-        parts.append(f"{shape.function} says so")
+        parts.append(f"the function {shape.function} says so")
     return _listed(parts)
 
 

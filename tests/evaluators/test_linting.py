@@ -309,7 +309,7 @@ ORDER = "; calls of one model turn are simultaneous" + TAIL
         ),
         (
             {"kind": "max_calls", "call": "a", "max": 2, "attempts": True},
-            "A (also one that did not run) is called at most 2 time(s); every attempt counts" + TAIL,
+            "There are at most 2 call(s) of a (also one that did not run); every attempt counts" + TAIL,
         ),
         (
             {"kind": "max_consecutive", "call": "a", "max": 2, "same": ["args.x"]},
