@@ -21,7 +21,7 @@ from redfirst.collector_processor.alerting.silences import (
 )
 from redfirst.collector_processor.commands.changing import home_of
 from redfirst.collector_processor.storing.rows import moment
-from redfirst.collector_processor.terminal import Screen, clean
+from redfirst.collector_processor.terminal import Screen
 from redfirst.evaluators.errors import ConfigurationError
 
 _ABOUT = {"reliability": "", COVERAGE: COVERAGE, INFRASTRUCTURE: INFRASTRUCTURE, ABANDONED: ABANDONED}
@@ -106,9 +106,9 @@ def _list(folder: Path, now_ns: int, *, as_json: bool) -> int:
         return 0
     screen = Screen()
     for body in firing:
-        screen.line(_line(body, acknowledged=body["alert"] in acknowledged))
+        screen.para(_line(body, acknowledged=body["alert"] in acknowledged), hang=" " * 20)
     for one in silences:
-        screen.line(f"{one.id}  silence   {clean(_said(one))}")
+        screen.para(f"{one.id}  silence   {_said(one)}", hang=" " * 20)
     if not firing and not silences:
         screen.line("nothing fires, and nothing is silenced")
     return 0
@@ -116,7 +116,7 @@ def _list(folder: Path, now_ns: int, *, as_json: bool) -> int:
 
 def _line(body: Mapping[str, Any], *, acknowledged: bool) -> str:
     seen = "  acknowledged" if acknowledged else ""
-    return f"{body['alert'][:8]}  {body['severity']:<8}  {clean(str(body['text']))}{seen}"
+    return f"{body['alert'][:8]}  {body['severity']:<8}  {body['text']}{seen}"
 
 
 def _said(silence: Silence) -> str:

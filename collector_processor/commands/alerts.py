@@ -25,7 +25,7 @@ from redfirst.collector_processor.settings import AlertSettings, ServeSettings, 
 from redfirst.collector_processor.storing.rows import moment
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Query, RunState, StoredRun
-from redfirst.collector_processor.terminal import Screen, clean
+from redfirst.collector_processor.terminal import Screen, counted
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.replay.project import load_project, project_at
 
@@ -82,9 +82,10 @@ def _simulate(options: argparse.Namespace, settings: ServeSettings) -> int:
         if options.json:
             print(json.dumps(body))
         else:
-            screen.line(f"{moment(change.at_ns)[:19]}  {change.status.value:<9}{clean(str(body['text']))}")
+            said = f"{moment(change.at_ns)[:19]}  {change.status.value:<9}{body['text']}"
+            screen.para(said, hang=" " * 30)
     if not options.json:
-        screen.line(f"{len(history)} runs: {count} changes would have been told")
+        screen.line(f"{counted(len(history), 'run')}: {counted(count, 'change')} would have been told")
     return 0
 
 

@@ -82,6 +82,8 @@ def test_an_acknowledged_alert_is_told_to_its_end_and_not_anew(
         line = capsys.readouterr().out
         assert main(["alerts", "ack", line.split()[0], "--note", "on it", *home]) == 0
         capsys.readouterr()
+        assert main(["alerts", "list", *home]) == 0
+        seen = capsys.readouterr().out
         assert main(["alerts", "list", "--json", *home]) == 0
         alert, silence = (json.loads(text) for text in capsys.readouterr().out.splitlines())
         good = [landing(100 + n, now + 20 * S + n, "passed") for n in range(80)]
@@ -92,6 +94,8 @@ def test_an_acknowledged_alert_is_told_to_its_end_and_not_anew(
         watch.step(now + 201 * S)
 
     assert line.startswith(alert["alert"][:8])
+    assert " ".join(f"{alert['text']} acknowledged".split()) in " ".join(seen.split())
+    assert max(map(len, seen.splitlines())) <= 80
     assert (alert["kind"], alert["acknowledged"], alert["agent"]) == ("alert", True, "support")
     assert (silence["alert"], silence["note"], silence["about"]) == (alert["alert"], "on it", "")
     assert told(tmp_path) == ["firing", "resolved"]
