@@ -54,12 +54,13 @@ _OF_CALLS = r"tool_calls"
 
 
 def explained(view: View) -> list[Line]:
-    """Every check with its reason, the failed ones first."""
+    """Every check with its reason, first those that flag the run, then the others that failed."""
     order = (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED, Outcome.NOT_APPLICABLE)
     colours = {Outcome.FAILED: "red", Outcome.INCONCLUSIVE: "yellow", Outcome.PASSED: "green"}
     roles = view.roles()
     pairs = sorted(
-        zip(view.checks, view.verdicts, strict=True), key=lambda pair: order.index(pair[1].outcome)
+        zip(view.checks, view.verdicts, strict=True),
+        key=lambda pair: (order.index(pair[1].outcome), not pair[1].flags),
     )
     lines: list[Line] = []
     for check, verdict in pairs:

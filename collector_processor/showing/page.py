@@ -154,7 +154,7 @@ def _answer(run: Trajectory, witnesses: Witnesses) -> list[Line]:
 def _verdicts(view: View) -> list[Line]:
     roles = view.roles()
     lines: list[Line] = []
-    for verdict in view.verdicts:
+    for verdict in sorted(view.verdicts, key=lambda one: not one.flags):
         if verdict.outcome is Outcome.FAILED:
             style = "red" if verdict.flags else "yellow"
             kind = roles.get(verdict.check, "" if verdict.flags else verdict.severity.name.lower())

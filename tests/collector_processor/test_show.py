@@ -419,14 +419,14 @@ def test_folding_hides_no_witness(tools: list[str], accused: set[int]) -> None:
 
 
 def test_failures_come_first_then_doubts_then_the_rest() -> None:
-    """Failed verdicts with their reasons, inconclusive ones with theirs, the others by name in one line."""
+    """What flags the run, what else failed, what is inconclusive, each with its reason; the rest in one line."""
     run = a_run(call("get"))
     lines = judged(
         run,
         replace(passed("fine"), check="good"),
         replace(inconclusive("nothing was recorded"), check="doubt"),
-        fails("bad", Evidence(span_id=run.tool_calls[0].span_id)),
         fails("minor", Evidence(span_id=run.tool_calls[0].span_id), severity=Severity.NOTE),
+        fails("bad", Evidence(span_id=run.tool_calls[0].span_id)),
     )
     wanted = [
         "failed   bad",
