@@ -19,7 +19,7 @@ from redfirst.evaluators.declared import declared_shape
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.explaining import explained
 from redfirst.evaluators.linting import Level, lint
-from redfirst.evaluators.reference.learned import learn, learned_data
+from redfirst.evaluators.reference.learned import RUNS_AT_LEAST, learn, learned_data
 from redfirst.evaluators.rule_shapes import SCHEMA
 from redfirst.evaluators.rule_tests import RuleTest
 from redfirst.evaluators.rules import Rules, read_rules
@@ -163,6 +163,11 @@ def _learn(project: Project, options: argparse.Namespace) -> int:
     _tell(f"{len(found)} kind(s) of task learned from {len(passing)} passing runs", of=len(runs))
     if not found:
         return NO_VERDICT
+    if few := sum(support.runs < RUNS_AT_LEAST for support in found.values()):
+        _tell(
+            f"{few} of them with fewer than {RUNS_AT_LEAST} passing runs: nothing is asked of these until more is"
+            " learned, or runs_at_least says so"
+        )
     print(dump({"schema": SCHEMA, "learned": learned_data(found, options.by)}), end="")
     return PASS
 

@@ -23,6 +23,8 @@ from redfirst.evaluators.verdict import Evidence, Finding, Verdict, inconclusive
 VERSION = 1
 By = Literal["request", "first_tools"]
 FIRST_TOOLS = 2
+RUNS_AT_LEAST = 20
+"""Passing runs of a kind from which anything is asked of it, unless the rules file says otherwise."""
 LONGEST_SIGNATURE = 200
 _VALUES = (
     (re.compile(r"https?://\S+|\S+@\S+\.\S+"), "#"),

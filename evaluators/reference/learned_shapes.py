@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from redfirst.evaluators.reference.learned import Learned, Support
+from redfirst.evaluators.reference.learned import RUNS_AT_LEAST, Learned, Support
 from redfirst.evaluators.reference.shapes import fault
 from redfirst.evaluators.shapes import Id, Name, SeverityName, Shape
 
@@ -47,7 +47,7 @@ class LearnedShape(Shape):
 
     by: Literal["request", "first_tools"] = "request"
     share: Annotated[float, Field(gt=0, le=1)] = 0.95
-    runs_at_least: Annotated[int, Field(ge=1)] = 20
+    runs_at_least: Annotated[int, Field(ge=1)] = RUNS_AT_LEAST
     signatures: Annotated[list[SignatureShape], Field(min_length=1)]
 
     @model_validator(mode="after")

@@ -260,6 +260,7 @@ def test_what_passing_runs_share_is_a_rules_file(write, capsys, tmp_path):
     code, _, err = run(capsys, "learn", str(HAPPY), "--by", "first_tools")
     assert code == 0
     assert "1 kind(s) of task learned from 1 passing runs" in err
+    assert "1 of them with fewer than 20 passing runs: nothing is asked of these" in err
 
     assert main(["rules", "learn", str(HAPPY), "--by", "first_tools"]) == 0
     text = capsys.readouterr().out
