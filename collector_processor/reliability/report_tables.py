@@ -51,7 +51,8 @@ def report_tables(found: AgentReport, *, since: str) -> Iterator[Table]:
     if total:
         ranked = sorted(found.terminations.items(), key=lambda one: (-one[1], one[0]))
         shares = [f"{reason} {percent(count / total)}" for reason, count in ranked]
-        capped = [f"by cap: {tally(found.capped)}"] if found.capped else []
+        at = {f"{name.replace(' ', ' of ')}:": count for name, count in found.capped.items()}
+        capped = [f"runs at a cap: {tally(at)}"] if at else []
         yield Table(title=f"ended: {', '.join(shares)}", notes=capped)
     yield _checks(found)
     yield Table(notes=[_saturated(found)])

@@ -232,6 +232,7 @@ def test_the_table_fits(shop: Shop, capsys: pytest.CaptureFixture[str]):
     shop.land(
         [ENDED, verdict("v" * 120, "failed"), verdict("recall:x", "passed", "goal", of=(1, 1))],
         agent="a" * 120,
+        ended=("step_cap", 12),
     )
     assert main(["report", "--home", shop.home]) == 0
     out = capsys.readouterr().out
@@ -245,6 +246,7 @@ def test_the_table_fits(shop: Shop, capsys: pytest.CaptureFixture[str]):
         "repeats",
         "model calls",
         "tool calls",
+        "runs at a cap: step_cap of 12: 1",
     ):
         assert word in out
 
