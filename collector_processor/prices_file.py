@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from redfirst.evaluators.errors import ConfigurationError
+from redfirst.evaluators.errors import ConfigurationError, unread
 from redfirst.evaluators.prices import PriceTable, read_prices
 from redfirst.replay.project import Project
 
@@ -24,5 +24,5 @@ def prices_of(project: Project, given: str | None = None) -> PriceTable:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigurationError(f"prices file {path}: cannot be read: {problem}.") from problem
+        raise ConfigurationError(f"prices file {path}: cannot be read: {unread(problem)}.") from problem
     return read_prices(text, str(path))

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from redfirst.evaluators.check import Check, default_checks
-from redfirst.evaluators.errors import ConfigurationError
+from redfirst.evaluators.errors import ConfigurationError, unread
 from redfirst.evaluators.rules import load_rules
 from redfirst.replay.project import Project
 
@@ -24,7 +24,7 @@ def rules_text(project: Project, given: str | None) -> tuple[str, str] | None:
     try:
         return path.read_text(encoding="utf-8"), str(path)
     except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigurationError(f"rules file {path}: cannot be read: {problem}.") from problem
+        raise ConfigurationError(f"rules file {path}: cannot be read: {unread(problem)}.") from problem
 
 
 def checks_of(project: Project, given: str | None) -> tuple[Check, ...]:

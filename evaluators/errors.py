@@ -20,3 +20,10 @@ class ConfigurationError(RedfirstError):
 
 class UnreadableInput(RedfirstError):
     """A file or body is not what it was said to be (exit code 2)."""
+
+
+def unread(problem: OSError | UnicodeDecodeError) -> str:
+    """Why a file could not be read, for a message that names the file itself: no number, and no path again."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror
+    return str(problem)

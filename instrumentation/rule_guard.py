@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from redfirst.evaluators.errors import ConfigurationError, RedfirstError
+from redfirst.evaluators.errors import ConfigurationError, RedfirstError, unread
 from redfirst.instrumentation import memory
 from redfirst.instrumentation.guard import guarded
 from redfirst.instrumentation.memory import CallSoFar, Frame
@@ -67,7 +67,9 @@ class Guard:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
-            raise ConfigurationError(f"guard: rules file {path}: cannot be read: {problem}.") from problem
+            raise ConfigurationError(
+                f"guard: rules file {path}: cannot be read: {unread(problem)}."
+            ) from problem
         loaded = load_rules(text, str(path))
         self._checks = [check for check in loaded if check.check_class is not CheckClass.GOAL]
         self.on_unknown: OnUnknown = on_unknown

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from redfirst.evaluators import ConfigurationError, strict_yaml
+from redfirst.evaluators.errors import unread
 
 _Section = TypeVar("_Section", bound=BaseModel)
 REFERENCE = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
@@ -156,7 +157,7 @@ def project_at(source: Path) -> Project:
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigurationError(f"{source}: cannot be read: {problem}.") from problem
+        raise ConfigurationError(f"{source}: cannot be read: {unread(problem)}.") from problem
     document = strict_yaml.read(text, str(source))
     settings = _settings(document.data, str(source), document)
     return Project(source.resolve().parent, settings, str(source), document)

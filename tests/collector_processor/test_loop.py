@@ -115,7 +115,7 @@ def test_what_proves_nothing_is_refused_by_name(
     [
         (("freeze", "ffff"), 2, "run ffff: not among the 46 runs read. Flagged:"),
         (("freeze", "f", "--traces", "nowhere"), 2, "nowhere"),
-        (("freeze", "f", "--rules", "none.yaml"), 2, "none.yaml: cannot be read"),
+        (("freeze", "f", "--rules", "none.yaml"), 2, "none.yaml: cannot be read: No such file or directory."),
         (("prove", "nowhere"), 2, "nowhere: there is no such folder"),
         (("run", "bookshop"), 2, "no scenario.yaml at or below it"),
         (("score", "redfirst.yaml"), 2, "redfirst.yaml"),
