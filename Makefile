@@ -50,11 +50,11 @@ wheel: $(VENV)/.installed
 	mkdir -p .rooms/redfirst
 	for room in $(ROOMS) examples; do ln -sfn ../../$$room .rooms/redfirst/$$room; done
 
+# setuptools warns of folders named like an editable package; ours are all below one name that no folder has
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("redfirst needs Python 3.11 or newer; set PYTHON=…") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	# setuptools warns of folders named like an editable package; ours are all below one name that no folder has
 	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 

@@ -68,7 +68,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "rules",
         "redfirst.collector_processor.commands.rules",
-        "lint, explain and test a rules file",
+        "lint, explain and test a rules file, or learn one from passing runs",
     ),
     Verb(
         "sensitivity",
@@ -79,7 +79,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "alerts",
         "redfirst.collector_processor.commands.alerts",
-        "what would have been told, a test alert, rules for Prometheus",
+        "what fires, silences, what would have been told, rules for Prometheus",
     ),
     Verb("label", "redfirst.collector_processor.commands.label", "say whether a flag was right"),
     Verb("delete", "redfirst.collector_processor.commands.delete", "erase a run from the store"),

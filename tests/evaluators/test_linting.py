@@ -312,6 +312,10 @@ ORDER = "; calls of one model turn are simultaneous" + TAIL
             "There are at most 2 call(s) of a (also one that did not run); every attempt counts" + TAIL,
         ),
         (
+            {"kind": "python", "function": "pydantic-evals", "params": {"at_least": 1}},
+            "The function pydantic-evals says so, given {'at_least': 1}.",
+        ),
+        (
             {"kind": "max_consecutive", "call": "a", "max": 2, "same": ["args.x"]},
             "One agent calls a with the same args.x at most 2 time(s) in a row; any other call that ran ends the row"
             + ORDER,
