@@ -83,7 +83,7 @@ def claims(text: str) -> list[Claim]:
 def whole_id(text: str) -> str | None:
     """The id that a text is as a whole, in one form; None where it is none."""
     token = text.strip().lstrip("#")
-    if not 2 <= len(token) <= LONGEST_ID or token.isalpha() or not _TOKEN.fullmatch(token):
+    if not 2 <= len(token) <= LONGEST_ID or not any(map(str.isdigit, token)) or not _TOKEN.fullmatch(token):
         return None
     if token[0].isdigit() and (_DATES[0].match(token) or _SKIPPED.match(token)):
         return None

@@ -23,7 +23,7 @@ from redfirst.evaluators.verdict import (
     passed,
 )
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)

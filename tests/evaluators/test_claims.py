@@ -122,7 +122,7 @@ def test_no_source_is_concluded_only_where_all_was_recorded() -> None:
     ("text", "found"),
     [("#W5918442", "w5918442"), ("A-7", "a-7"), ("9523456873", "9523456873"), ("user_sara_496", "user_sara_496"),
      ("F2", None), ("12", None), ("2026-05-15", None), ("2026-05-15T10:00:00Z", None), ("10:30", None),
-     ("two words 12", None), ("medium", None), ("", None), ("a1@b2.example", None)],
+     ("two words 12", None), ("medium", None), ("round_trip", None), ("one-way", None), ("", None), ("a1@b2.example", None)],
 )  # fmt: skip
 def test_what_is_an_id_as_a_whole(text: str, found: str | None) -> None:
     """Letters and digits in one, or seven digits and more; no count, date, time or word."""
