@@ -6,6 +6,7 @@ Each has a fault in its code and, once that is mended, meets a model that makes 
 from __future__ import annotations
 
 import gzip
+import importlib
 import importlib.metadata
 import json
 import os
@@ -18,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import HERE, ROOT, Programs, environment_of
+from .conftest import HERE, Programs, environment_of
 from .model_server import VERIFY, ModelServer, Script
 from .recorder import Recorder
 
@@ -107,7 +108,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
     (folder / "redfirst").mkdir()
     for room in ("evaluators", "instrumentation", "replay", "collector_processor"):
-        (folder / "redfirst" / room).symlink_to(ROOT / room)
+        (here,) = importlib.import_module(f"redfirst.{room}").__path__  # of the wheel as of the sources
+        (folder / "redfirst" / room).symlink_to(here)
     told = importlib.metadata.distribution("redfirst").locate_file(
         f"redfirst-{importlib.metadata.version('redfirst')}.dist-info"
     )
