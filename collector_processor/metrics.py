@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from redfirst.collector_processor.histogram import BOUNDS, Histogram
+
 _Labels = tuple[tuple[str, str], ...]
 
 _MOST_SERIES = 1000
@@ -30,17 +32,22 @@ _HELP: Mapping[str, tuple[str, str]] = {
         "counter",
         "Traces that spans came for after they were judged, by what became of it.",
     ),
-    "redfirst_open_runs": ("gauge", "Traces that are still being assembled."),
+    "redfirst_traces_open": ("gauge", "Traces that are still being assembled."),
     "redfirst_scoring_runs": ("gauge", "Traces at the scorer."),
     "redfirst_lag_seconds": ("gauge", "How long the oldest due trace has been waiting for its verdict."),
     "redfirst_landed_total": ("counter", "Traces whose verdicts were stored, by state."),
-    "redfirst_traces_scored_total": (
+    "redfirst_traces_total": (
         "counter",
-        "Runs scored for the first time, by agent, ending and verdict.",
+        "Runs scored for the first time, by service, agent, ending and verdict.",
     ),
+    "redfirst_findings_total": (
+        "counter",
+        "What checks that flag found in runs scored for the first time, by check, service and agent.",
+    ),
+    "redfirst_evaluation_score": ("histogram", "Scores of runs scored for the first time, by check."),
     "redfirst_traces_rescored_total": ("counter", "Later versions of runs, by whether the verdict changed."),
-    "redfirst_score_seconds": (
-        "summary",
+    "redfirst_trace_score_duration_seconds": (
+        "histogram",
         "From the last span of a run to its stored verdict, settle time included.",
     ),
     "redfirst_scorer_restarts_total": (
@@ -72,6 +79,7 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_alert_posts_total": ("counter", "Posts to a webhook, by outcome and reason."),
     "redfirst_alerts_firing": ("gauge", "Alerts that fire."),
     "redfirst_alerts_no_data": ("gauge", "Alerts whose window holds too few runs."),
+    "redfirst_metrics_exports_total": ("counter", "Exports of these metrics by OTLP, by outcome."),
     "redfirst_rules_reloads_total": ("counter", "Edited rules files, by whether they were taken or refused."),
     "redfirst_ready": ("gauge", "1 when /readyz says so."),
 }
@@ -83,29 +91,39 @@ class Metrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: dict[str, dict[_Labels, float]] = {}
+        self._histograms: dict[str, dict[_Labels, Histogram]] = {}
         self._gauges: dict[str, Callable[[], float]] = {}
         self._examples: dict[tuple[str, _Labels], str] = {}
 
     def add(self, name: str, value: float = 1, *, trace_id: str = "", **labels: str) -> None:
         """Add to a counter; ``trace_id`` is of the trace that it was for, the last of which OpenMetrics shows."""
-        key = tuple(sorted(labels.items()))
         with self._lock:
             series = self._values.setdefault(name, {})
-            if len(series) >= _MOST_SERIES and key not in series:
-                key = tuple((label, "other") for label, _ in key)
+            key = self._bounded(series, labels)
             series[key] = series.get(key, 0) + value
             if trace_id:
                 shown = f'{{trace_id="{_escaped(trace_id)}"}} {value:.17g} {time.time():.3f}'
                 self._examples[name, key] = shown
 
-    def observe(self, name: str, value: float) -> None:
-        """Add one observation to a summary: its count, its sum and its largest value."""
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        """Add one observation to a histogram, or to a summary: its count, its sum and its largest value."""
         with self._lock:
+            if name in BOUNDS:
+                series = self._histograms.setdefault(name, {})
+                key = self._bounded(series, labels)
+                series.setdefault(key, Histogram(BOUNDS[name])).add(value)
+                return
             for suffix, amount in (("_count", 1.0), ("_sum", value)):
                 series = self._values.setdefault(name + suffix, {})
                 series[()] = series.get((), 0) + amount
             largest = self._values.setdefault(name + "_max", {})
             largest[()] = max(largest.get((), 0), value)
+
+    @staticmethod
+    def _bounded(series: Mapping[_Labels, object], labels: Mapping[str, str]) -> _Labels:
+        key = tuple(sorted(labels.items()))
+        full = len(series) >= _MOST_SERIES and key not in series
+        return tuple((label, "other") for label, _ in key) if full else key
 
     def gauge(self, name: str, read: Callable[[], float]) -> None:
         """Have a gauge read when it is asked for."""
@@ -123,9 +141,9 @@ class Metrics:
         """Everything as OpenMetrics 1.0, each counter that has one with the trace it counted last as its exemplar."""
         with self._lock:
             examples = dict(self._examples)
-        values, lines, said = self._all(), [], set()
+        values, lines, said = self.values(), [], set()
         for name in sorted(values, key=lambda name: (_family(name), name)):
-            kind, help_text = _HELP.get(_family(name), ("unknown", ""))
+            kind, help_text = described(name)
             family = name.removesuffix("_total") if kind == "counter" else _family(name)
             if family not in said:
                 lines.append(f"# TYPE {family} {kind}")
@@ -134,29 +152,56 @@ class Metrics:
             for labels, value in sorted(values[name].items()):
                 example = examples.get((name, labels))
                 lines.append(_sample(name, labels, value) + (f" # {example}" if example else ""))
-        return "\n".join([*lines, "# EOF"]) + "\n"
+        return "\n".join([*lines, *self._histogram_lines(), "# EOF"]) + "\n"
 
-    def _all(self) -> dict[str, dict[_Labels, float]]:
+    def values(self) -> dict[str, dict[_Labels, float]]:
+        """Counters, gauges and the parts of summaries, as they are now."""
         with self._lock:
             values = {name: dict(series) for name, series in self._values.items()}
         for name, read in self._gauges.items():
             values[name] = {(): float(read())}
         return values
 
+    def histograms(self) -> dict[str, dict[_Labels, Histogram]]:
+        """Histograms, as they are now."""
+        with self._lock:
+            return {
+                name: {labels: one.copy() for labels, one in series.items()}
+                for name, series in self._histograms.items()
+            }
+
     def text(self) -> str:
         """Everything, as ``/metrics`` answers it."""
-        values = self._all()
+        values = self.values()
         lines: list[str] = []
         said: set[str] = set()
         for name in sorted(values):
             family = _family(name)
             if family in _HELP and family not in said:
-                kind, help_text = _HELP[family]
+                kind, help_text = described(name)
                 lines += [f"# HELP {family} {help_text}", f"# TYPE {family} {kind}"]
                 said.add(family)
             for labels, value in sorted(values[name].items()):
                 lines.append(_sample(name, labels, value))
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, *self._histogram_lines()]) + "\n"
+
+    def _histogram_lines(self) -> list[str]:
+        lines = []
+        for name, series in sorted(self.histograms().items()):
+            lines += [f"# TYPE {name} histogram", f"# HELP {name} {described(name)[1]}"]
+            for labels, one in sorted(series.items()):
+                for bound, count in one.cumulative():
+                    lines.append(_sample(f"{name}_bucket", (*labels, ("le", bound)), count))
+                lines += [
+                    _sample(f"{name}_count", labels, one.count),
+                    _sample(f"{name}_sum", labels, one.sum),
+                ]
+        return lines
+
+
+def described(name: str) -> tuple[str, str]:
+    """The kind of a series and what it counts; a name that is not described is of unknown kind."""
+    return _HELP.get(_family(name), ("unknown", ""))
 
 
 def _family(name: str) -> str:

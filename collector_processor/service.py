@@ -262,7 +262,7 @@ class Service:
 
     def _gauges(self) -> None:
         assembly = self.pipeline.assembly
-        self.metrics.gauge("redfirst_open_runs", lambda: len(assembly))
+        self.metrics.gauge("redfirst_traces_open", lambda: len(assembly))
         self.metrics.gauge("redfirst_scoring_runs", lambda: assembly.away)
         self.metrics.gauge("redfirst_lag_seconds", self.pipeline.lag)
         self.metrics.gauge("redfirst_journal_bytes", lambda: self._retention.bytes)

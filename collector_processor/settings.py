@@ -66,6 +66,21 @@ class ForwardSettings(BaseModel):
     """How long requests that it does not take are kept for it; then they are counted as dropped."""
 
 
+class MetricsExportSettings(BaseModel):
+    """Where the service's own metrics are sent, under ``serve: metrics_export:``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    endpoint: Address
+    """Base URL of OTLP/HTTP; ``/v1/metrics`` is added. ``env:NAME`` reads it from the environment."""
+    headers: dict[str, str] = {}
+    """Sent with every request; a value ``env:NAME`` is read from the environment."""
+    interval_seconds: float = Field(default=60.0, gt=0)
+    """How often."""
+    timeout: float = Field(default=10.0, gt=0, le=300)
+    """Seconds that one request may take, tries included."""
+
+
 class WebhookSettings(BaseModel):
     """One receiver of alerts under ``serve: alerts: webhooks:``."""
 
@@ -198,9 +213,11 @@ class ServeSettings(BaseModel):
     """Where a person looks at a run, with ``{trace_id}`` or ``{run_id}`` in it: every run that is posted gets its link."""
     alerts: Annotated[AlertSettings, BeforeValidator(_from_json)] = AlertSettings()
     """When flagged runs raise an alert and who is told; JSON when given by the environment."""
+    metrics_export: Annotated[MetricsExportSettings | None, BeforeValidator(_from_json)] = None
+    """An OTLP endpoint that gets the metrics of ``/metrics``; JSON when given by the environment."""
 
 
-_WITH_SECRETS = frozenset({"forward", "alerts"})
+_WITH_SECRETS = frozenset({"forward", "alerts", "metrics_export"})
 """Settings whose values may hold headers: never printed."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 import textwrap
 from typing import TextIO
 
@@ -69,3 +70,9 @@ class Screen:
             if word and number == 0:
                 shown = shown.replace(word, self.paint(word, style), 1)
             print(shown, file=self.out)
+
+
+def near(folder: Path) -> str:
+    """A folder as it is named from here."""
+    here = Path.cwd()
+    return str(folder.resolve().relative_to(here) if folder.resolve().is_relative_to(here) else folder)

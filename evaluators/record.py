@@ -111,6 +111,7 @@ def _verdict(verdict: Verdict) -> dict[str, object]:
         "numerator": verdict.numerator,
         "denominator": verdict.denominator,
         "revision": verdict.revision,
+        "subjects": sorted({finding.subject for finding in verdict.findings}),
     }
 
 

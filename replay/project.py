@@ -76,6 +76,11 @@ class Project:
         return Path(os.environ.get("REDFIRST_HOME") or self.root / ".redfirst")
 
     @property
+    def scenarios(self) -> Path:
+        """The folder whose folders are scenarios."""
+        return self.root / self.settings.scenarios
+
+    @property
     def path(self) -> tuple[str, ...]:
         """What is put before ``sys.path`` when an agent is imported."""
         return tuple(str((self.root / folder).resolve()) for folder in self.settings.path)

@@ -111,6 +111,8 @@ def alert(body: Mapping[str, Json], to: Alertmanager, *, ends: float) -> dict[st
         "since": body["since"],
         "failing_runs": " ".join(body["failing_runs"]),
         "links": " ".join(links),
+        "covered_by": " ".join(scenarios(body)),
+        "began": "; ".join(beginnings(body)),
         "freeze": body["freeze"] or "",
     }
     found: dict[str, Json] = {
@@ -122,6 +124,16 @@ def alert(body: Mapping[str, Json], to: Alertmanager, *, ends: float) -> dict[st
     if links:
         found["generatorURL"] = links[0]
     return found
+
+
+def scenarios(body: Mapping[str, Json]) -> list[str]:
+    """The scenarios that keep these failures already; a message kept by an earlier version names none."""
+    return sorted({one["scenario"] for one in body.get("covered_by", ()) if one})
+
+
+def beginnings(body: Mapping[str, Json]) -> list[str]:
+    """What began near the time of the change, in words."""
+    return [f"{one['what']} {one['name']} since {one['at']}" for one in body.get("began", ())]
 
 
 def _name(body: Mapping[str, Json]) -> str:

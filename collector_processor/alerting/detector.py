@@ -20,7 +20,7 @@ from redfirst.collector_processor.alerting.policy import (
     counted,
 )
 from redfirst.collector_processor.alerting.reference import KNOWN
-from redfirst.collector_processor.alerting.runs import Observations, Observed
+from redfirst.collector_processor.alerting.runs import Began, Observations, Observed
 
 
 class Status(StrEnum):
@@ -66,6 +66,8 @@ class Change:
     """Runs of the agent in the same time that infrastructure ended."""
     abandoned: int = 0
     """And those that stopped without an end."""
+    began: tuple[Began, ...] = ()
+    """New versions and models of the agent within a window of the change of its rate, oldest first."""
 
     @property
     def id(self) -> str:
@@ -154,6 +156,7 @@ class Detector:
             del self.told[stream]
         since_ns = _counted_since(mark, self.policy, now_ns)
         window = self._runs.within(stream, since_ns, now_ns)
+        changed_ns, near_ns = mark.drift.rise_ns or told.since_ns, self.policy.window_ns
         return Change(
             stream=stream,
             status=Status.RESOLVED if retracted else status,
@@ -168,6 +171,7 @@ class Detector:
             retracted=retracted,
             infrastructure=self._ended(stream, INFRASTRUCTURE, since_ns, now_ns),
             abandoned=self._ended(stream, ABANDONED, since_ns, now_ns),
+            began=tuple(self._runs.began(stream, changed_ns - near_ns, changed_ns + near_ns)),
         )
 
     def _ended(self, stream: Stream, about: str, since_ns: int, now_ns: int) -> int:

@@ -12,6 +12,7 @@ from redfirst.collector_processor.alerting.runs import Observed, reasons
 from redfirst.collector_processor.storing.rows import moment
 from redfirst.collector_processor.terminal import clean
 from redfirst.evaluators.statistics.proportions import wilson
+from redfirst.replay.covering import Cover, Covers
 
 Json = Any
 SCHEMA = "redfirst.alert/1"
@@ -24,10 +25,11 @@ def message(
     policy: Policy,
     *,
     there: Callable[[Observed], bool] = lambda _: True,
+    covers: Covers = Covers(),  # noqa: B008 - frozen
     trace_url: str | None = None,
 ) -> Json:
-    """The body of one notification; ``there`` says whether a run has not been erased since, ``trace_url`` is the
-    template of links."""
+    """The body of one notification; ``there`` says whether a run has not been erased since, ``covers`` are the scenarios
+    that there are, ``trace_url`` is the template of links."""
     failing: list[Observed] = []
     for run in change.failing:
         if len(failing) < _RUNS and there(run):
@@ -37,6 +39,8 @@ def message(
     drift = change.mark.drift
     drop = drift.drop
     interval = count.interval(policy.z)
+    covered = [covers.of(run.agent, run.signature) for run in failing]
+    new = [run.run_id for run, cover in zip(failing, covered, strict=True) if cover is None]
     return {
         "schema": SCHEMA,
         "id": change.id,
@@ -63,6 +67,7 @@ def message(
         "expected": None if drop is None else round(drop.expected, 4),
         "reference_runs": drift.known if drop is not None else None,
         "changed_at": moment(drift.rise_ns) if drift.rise_ns else None,
+        "began": [{"at": moment(one.at_ns), "what": one.what, "name": one.name} for one in change.began],
         "z": policy.z,
         "min_runs": policy.min_runs,
         "window_seconds": policy.window_ns / 1e9,
@@ -70,10 +75,13 @@ def message(
         "failing_runs": [run.run_id for run in failing],
         "links": [] if trace_url is None else [_link(trace_url, run) for run in failing],
         "reasons": reasons(change.failing, stream),
-        "freeze": f"redfirst freeze {failing[0].run_id}"
-        if failing and stream.about != INFRASTRUCTURE
-        else None,
+        "covered_by": [None if cover is None else _covered(cover) for cover in covered],
+        "freeze": f"redfirst freeze {new[0]}" if new and stream.about != INFRASTRUCTURE else None,
     }
+
+
+def _covered(cover: Cover) -> Json:
+    return {"scenario": cover.scenario, "proven": cover.proven}
 
 
 def _of_all(change: Change) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from redfirst.collector_processor.alerting.alertmanager import beginnings, scenarios
 from redfirst.collector_processor.alerting.detector import Status
 from redfirst.collector_processor.alerting.webhook import Posted
 from redfirst.collector_processor.extras import need
@@ -70,6 +71,8 @@ def _text(body: Mapping[str, Json]) -> str:
     lines = [str(body["text"])]
     lines += [f"{reason['runs']}× {reason['check']}: {reason['example']}" for reason in body["reasons"]]
     lines += body["links"] or body["failing_runs"]
+    lines += beginnings(body)
+    lines += [f"covered by scenario {name}" for name in scenarios(body)]
     if body["freeze"]:
         lines.append(str(body["freeze"]))
     return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from redfirst.collector_processor.alerting.policy import ABANDONED, COVERAGE, INFRASTRUCTURE, Sample, Stream
 from redfirst.collector_processor.alerting.reference import KNOWN
@@ -13,8 +14,19 @@ from redfirst.collector_processor.storing.store import RunState, StoredRun, requ
 from redfirst.evaluators.check import severity_named
 from redfirst.evaluators.trajectory import Stop
 from redfirst.evaluators.verdict import Outcome, Severity
+from redfirst.replay.covering import recorded_signature
+from redfirst.replay.outcome import Signature
 
 _LONGEST = 300
+
+
+class Began(NamedTuple):
+    """The first run of a new version of the agent, or with another model."""
+
+    at_ns: int
+    what: str
+    """``version`` or ``model``."""
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +42,13 @@ class Observed:
     agent: str
     session: str = ""
     agent_version: str = ""
+    models: tuple[str, ...] = ()
     trace_id: str = ""
     """Its first trace, for links."""
     failed: tuple[tuple[str, str], ...] = ()
     """The checks that flag it, each with its reason."""
+    signature: Signature = frozenset()
+    """How it failed, for finding the scenario that keeps that."""
     decided: frozenset[str] = frozenset()
     """The checks which could have flagged it and came to an answer; empty when it is no observation."""
     ending: Stop = Stop.UNKNOWN
@@ -58,8 +73,10 @@ def observed(versions: Sequence[StoredRun]) -> Observed:
         agent=latest.agent or "",
         session=(latest.record or {}).get("session_id") or "",
         agent_version=((latest.record or {}).get("versions") or {}).get("agent") or "",
+        models=tuple(((latest.record or {}).get("versions") or {}).get("models") or ()),
         trace_id=next(iter((latest.record or {}).get("trace_ids") or ()), latest.run_id),
         failed=tuple((one["check"], one["because"]) for one in could if one["outcome"] == Outcome.FAILED),
+        signature=recorded_signature(one for one in could if one["outcome"] == Outcome.FAILED),
         decided=frozenset(
             one["check"] for one in could if one["outcome"] in (Outcome.FAILED, Outcome.PASSED)
         ),
@@ -113,6 +130,20 @@ class Observations:
     def within(self, stream: Stream, start_ns: int, end_ns: int) -> list[Sample]:
         """The runs of a stream after ``start_ns`` and up to ``end_ns``."""
         return [sample for sample in self.samples(stream) if start_ns < sample.at_ns <= end_ns]
+
+    def began(self, stream: Stream, start_ns: int, end_ns: int) -> list[Began]:
+        """The versions and models that runs of a stream first named between these times, in order of time. Those of its
+        first known run are not news."""
+        known: set[tuple[str, str]] = set()
+        found: list[Began] = []
+        for number, sample in enumerate(self.samples(stream)):
+            run = self.run(sample.run_id)
+            named = [("version", run.agent_version)] if run.agent_version else []
+            for new in [*named, *(("model", model) for model in run.models)]:
+                if new not in known and number:
+                    found.append(Began(sample.at_ns, *new))
+                known.add(new)
+        return [one for one in found if start_ns <= one.at_ns <= end_ns]
 
     def forget(self, until_ns: int) -> None:
         """Let go of runs up to this time."""

@@ -26,6 +26,7 @@ from redfirst.collector_processor.posting.answers import wait_before
 from redfirst.collector_processor.settings import AlertSettings
 from redfirst.collector_processor.storing.store import Query, RunState, Store, StoredRun, StoreReader
 from redfirst.collector_processor.terminal import clean
+from redfirst.replay.covering import Covers, covers
 
 OUTBOX = "alerts"
 """The outbox destination that this reads; ``Pipeline`` must be told of it."""
@@ -49,12 +50,15 @@ class Alerts:
         *,
         settings: AlertSettings,
         trace_url: str | None = None,
+        scenarios: Path | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """``scenarios`` is the folder of scenarios that failures may be kept by already."""
         self._policy = policy
         self._receivers = receivers
         self._settings = settings
         self._trace_url = trace_url
+        self._scenarios = scenarios
         self._home = home
         self._say = say
         self._watch: Watch | None = None
@@ -72,6 +76,7 @@ class Alerts:
             say=self._say,
             settings=self._settings,
             trace_url=self._trace_url,
+            scenarios=self._scenarios,
         )
         self._watch.start()
 
@@ -100,12 +105,14 @@ class Watch:
         say: Callable[[str], None] = lambda _: None,
         settings: AlertSettings,
         trace_url: str | None = None,
+        scenarios: Path | None = None,
         send: Send = send,
         wait: Callable[[int, float | None], float] = wait_before,
     ) -> None:
         self._policy = policy
         self._receivers = receivers
         self._trace_url = trace_url
+        self._scenarios = scenarios
         self._store = store
         self._reader = reader
         self._file = file
@@ -181,10 +188,11 @@ class Watch:
 
     def _keep(self, changes: Sequence[Change], now_ns: int) -> None:
         notices, bodies = [], []
+        known = self._covers() if changes else Covers()
         for change in changes:
             self._metrics.add("redfirst_alert_changes_total", status=change.status.value)
             body: Mapping[str, Json] = message(
-                change, self._policy, there=self._there, trace_url=self._trace_url
+                change, self._policy, there=self._there, covers=known, trace_url=self._trace_url
             )
             bodies.append(body)
             self._say(clean(f"alert {change.status.value}: {body['text']}"))
@@ -194,6 +202,14 @@ class Watch:
             ]
         self._file.keep(self.detector.bases, self.detector.told, notices, bodies=bodies, now_ns=now_ns)
         self._delivery.news()
+
+    def _covers(self) -> Covers:
+        """The scenarios as they are now: one that cannot be read covers nothing, and is said."""
+        known = Covers() if self._scenarios is None else covers(self._scenarios)
+        for problem in known.unreadable:
+            self._metrics.add("redfirst_alert_failures_total", reason="scenario_unreadable")
+            self._say(clean(f"alerts: {problem}"))
+        return known
 
     def _there(self, run: Observed) -> bool:
         return bool(self._reader.versions(run.run_id))

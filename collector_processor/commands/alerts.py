@@ -135,5 +135,7 @@ def marked(now_ns: int) -> dict[str, Any]:
         "failing_runs": [],
         "links": [],
         "reasons": [],
+        "covered_by": [],
+        "began": [],
         "freeze": None,
     }

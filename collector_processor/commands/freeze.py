@@ -9,8 +9,9 @@ from pathlib import Path
 
 from redfirst.collector_processor.recorded.sources import Recorded, add_source_arguments, recorded_runs
 from redfirst.collector_processor.rules_file import checks_of
-from redfirst.collector_processor.terminal import Screen
+from redfirst.collector_processor.terminal import Screen, near
 from redfirst.evaluators import Outcome, Stop, flagged
+from redfirst.replay.covering import covers
 from redfirst.replay.freezing import RecordedRun, freeze
 from redfirst.replay.project import load_project
 
@@ -33,10 +34,9 @@ def execute(options: argparse.Namespace) -> int:
     checks = checks_of(project, options.rules)
     recorded = recorded_runs(project, options.traces, checks)
     incident = recorded.named(options.run)
+    cover = covers(project.scenarios).of_run(incident.run, incident.verdicts)
     draft = freeze(incident, checks, only=options.check, control=passing_run(recorded, incident))
-    folder = (
-        Path(options.out) if options.out else project.root / project.settings.scenarios / draft.scenario.id
-    )
+    folder = Path(options.out) if options.out else project.scenarios / draft.scenario.id
     draft.write(folder, replace=options.replace)
     if options.json:
         print(
@@ -48,6 +48,7 @@ def execute(options: argparse.Namespace) -> int:
                     "completeness": draft.scenario.completeness.model_dump(),
                     "control": "good.jsonl" in draft.files,
                     "notes": list(draft.notes),
+                    "covered_by": None if cover is None else cover.scenario,
                 }
             )
         )
@@ -57,18 +58,14 @@ def execute(options: argparse.Namespace) -> int:
     screen.para(draft.scenario.title, indent="  ")
     grades = draft.scenario.completeness.model_dump().items()
     screen.para(", ".join(f"{name} {grade}" for name, grade in grades), indent="  ")
+    if cover is not None and cover.scenario != folder.name:
+        screen.para(f"{cover.said}: this is its failure again", indent="  note: ", hang="        ")
     for note in draft.notes:
         screen.para(note, indent="  note: ", hang="        ")
     print(
-        f"  next: redfirst prove {shlex.quote(_near(folder))}"
+        f"  next: redfirst prove {shlex.quote(near(folder))}"
     )  # whole, however long: it is there to be copied
     return 0
-
-
-def _near(folder: Path) -> str:
-    """The folder as it is named from here."""
-    here = Path.cwd()
-    return str(folder.resolve().relative_to(here) if folder.resolve().is_relative_to(here) else folder)
 
 
 def passing_run(recorded: Recorded, incident: RecordedRun) -> RecordedRun | None:

@@ -17,6 +17,7 @@ from redfirst.collector_processor.extras import need
 from redfirst.collector_processor.forwarding.destinations import destinations
 from redfirst.collector_processor.forwarding.forwarder import Forwarding
 from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.metrics_export import MetricsExport
 from redfirst.collector_processor.rules_file import rules_text
 from redfirst.collector_processor.settings import ServeSettings, configured, in_force
 from redfirst.evaluators.rules import load_rules
@@ -45,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
     from redfirst.collector_processor.service import Service
 
     home = Home(Path(options.home) if options.home else project.home)
-    beside = _companions(settings, home, say=_say)
+    beside = _companions(settings, home, scenarios=project.scenarios, say=_say)
     service = Service(home, settings, rules=rules, say=_say, companions=beside)
     return 0 if asyncio.run(service.run()) else 1
 
@@ -68,6 +69,7 @@ def _companions(
     settings: ServeSettings,
     home: Home,
     *,
+    scenarios: Path,
     say: Callable[[str], None],
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[Companion, ...]:
@@ -76,7 +78,9 @@ def _companions(
     Raises:
         ConfigurationError: a destination or a webhook is wrong, or a variable that it names is not set.
     """
+    export = settings.metrics_export
     return (
+        *(() if export is None else (MetricsExport(export, environment=environment, say=say),)),
         Forwarding(destinations(settings.forward, environment), home.folder, say=say),
         Alerts(
             Policy.of(settings.alerts),
@@ -84,6 +88,7 @@ def _companions(
             home.folder,
             settings=settings.alerts,
             trace_url=settings.trace_url,
+            scenarios=scenarios,
             say=say,
         ),
     )

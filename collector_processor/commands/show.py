@@ -19,6 +19,7 @@ from redfirst.evaluators.prices import Cost, PriceTable, cost_of, cost_record
 from redfirst.evaluators.provenance import provenance
 from redfirst.evaluators.reading import read_runs
 from redfirst.evaluators.record import run_record
+from redfirst.replay.covering import covers
 from redfirst.replay.project import load_project
 from redfirst.replay.scenario import SCENARIO_FILE, load
 from redfirst.replay.standing import standing
@@ -78,6 +79,7 @@ def _of_traces(options: argparse.Namespace) -> View:
         sources=[*traces, *rules],
         origins=provenance(recorded.run, recorded.spans, recorded.logs) if options.explain else {},
         labels=found.labels(recorded.run.run_id),
+        cover=covers(project.scenarios).of_run(recorded.run, recorded.verdicts),
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from redfirst.collector_processor.commands.changing import home_of
@@ -15,6 +17,8 @@ from redfirst.collector_processor.storing.rows import row
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Label, Query, RunState
 from redfirst.collector_processor.terminal import WIDTH, Screen, clean, fit
+from redfirst.replay.covering import Covers, covers, recorded_signature
+from redfirst.replay.project import load_project
 
 _WIDTHS = (("TRACE", 9), ("JUDGED", 15), ("AGENT", 14), ("SPANS", 6), ("VER", 4))
 _LEFT = sum(width for _, width in _WIDTHS)
@@ -34,7 +38,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the runs, oldest verdict first."""
     home = home_of(options.home)
-    rows = list(_rows(home, every=options.all, flagged=options.flagged))
+    known = covers(load_project(Path.cwd()).scenarios)
+    for problem in known.unreadable:
+        print(f"redfirst: {problem}", file=sys.stderr)
+    rows = list(_rows(home, known, every=options.all, flagged=options.flagged))
     if options.json:
         for item in rows:
             print(json.dumps(item))
@@ -50,6 +57,8 @@ def execute(options: argparse.Namespace) -> int:
             fit(cell, width - 1).ljust(width) for cell, (_, width) in zip(cells, _WIDTHS, strict=True)
         )
         screen.line(line + _became(item), *(("red",) if item["flagged"] else ()))
+    if any(item.get("covered_by") for item in rows):
+        screen.line("= a scenario covers it: redfirst show RUN names it", "dim")
     return 0
 
 
@@ -57,6 +66,7 @@ def _became(item: Mapping[str, Any]) -> str:
     """The checks that flag a run and what people said of that; of a run without a verdict, its state."""
     labels = labelled([Label(run_id="", check=one["check"], right=one["right"]) for one in item["labels"]])
     said = f" [{fit(labels, 20)}]" if labels else ""
+    said += " =" if item.get("covered_by") else ""
     if item["state"] != RunState.SCORED.value:
         state = item["state"].replace("_", " ")
         return f"({state}{': ' + item['because'] if item['because'] else ''}){said}"
@@ -73,15 +83,17 @@ def _named(checks: Sequence[str], room: int) -> str:
     return fit(checks[0], room - len(more)) + more if checks else ""
 
 
-def _rows(home: Home, *, every: bool, flagged: bool) -> Iterable[dict[str, Any]]:
+def _rows(home: Home, known: Covers, *, every: bool, flagged: bool) -> Iterable[dict[str, Any]]:
     reader = SqliteReader(home.store)
     try:
         query = Query(
             flagged=True if flagged else None,
             states=tuple(RunState) if every else (RunState.SCORED, RunState.UNSCORED),
+            records=bool(known.known),
         )
         for run in reversed(reader.runs(query)):
-            yield row(run)
+            cover = known.of(run.agent or "", recorded_signature((run.record or {}).get("verdicts", ())))
+            yield {**row(run), "covered_by": None if cover is None else cover.scenario}
         if every:
             yield from open_runs(home, reader)
     finally:

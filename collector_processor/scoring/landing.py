@@ -25,6 +25,7 @@ def landing_of(cut: Cut, job: Job, answer: Mapping[str, Json], *, arrived_ns: in
         judged_ns=judged_ns,
         record=answer.get("record"),
         agent=answer.get("agent"),
+        service=answer.get("service", ""),
         request_hash=answer.get("request_hash"),
         flagged=bool(answer.get("flagged")),
         ending=answer.get("ending", "unknown"),

@@ -13,13 +13,13 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redfirst.collector_processor.endings import APART
 from redfirst.collector_processor.journal.format import START, Position
 from redfirst.collector_processor.journal.writing import Durable, Journal
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.receiving.request import Heads, heads_of
 from redfirst.collector_processor.scoring.access import StoreAccess
 from redfirst.collector_processor.scoring.assembly import Assembly, AssemblyLimits, Cut
+from redfirst.collector_processor.scoring.counting import scored
 from redfirst.collector_processor.scoring.landing import landing_of, only_positions
 from redfirst.collector_processor.scoring.process import Job, Scoring
 from redfirst.collector_processor.storing.sqlite import ASSEMBLY
@@ -261,21 +261,14 @@ class Pipeline:
             if landing.only_positions:
                 continue
             self._metrics.add("redfirst_landed_total", state=landing.state.value)
-            self._metrics.observe("redfirst_score_seconds", done - cut.last_at)
+            self._metrics.observe("redfirst_trace_score_duration_seconds", done - cut.last_at)
             if landing.state is RunState.SCORED and result.new:
                 self._count(landing, result.was_flagged)
         self._landings = []
 
     def _count(self, landing: Landing, was_flagged: bool | None) -> None:
         if was_flagged is None:
-            verdict = "flagged" if landing.flagged else "clean"
-            self._metrics.add(
-                "redfirst_traces_scored_total",
-                trace_id=landing.run_id,
-                agent=landing.agent or "",
-                ending=landing.ending if landing.ending in APART else "ended",
-                verdict=verdict,
-            )
+            scored(self._metrics, landing)
         else:
             changed = str(was_flagged != landing.flagged).lower()
             self._metrics.add("redfirst_traces_rescored_total", changed=changed)

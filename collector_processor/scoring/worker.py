@@ -28,6 +28,7 @@ from redfirst.evaluators.otlp import Decoded
 from redfirst.evaluators.reading import read
 from redfirst.evaluators.record import run_record
 from redfirst.evaluators.rules import load_rules
+from redfirst.evaluators.span import Span
 from redfirst.evaluators.verdict import flagged
 
 Json = Any
@@ -64,10 +65,17 @@ def _judged(found: Decoded, checks: Sequence[Check]) -> dict[str, Json]:
         "record": _json(record).decode(),
         "verdicts": record["verdicts"],
         "agent": run.agents[0] if run.agents else None,
+        "service": service_of(found.spans),
         "request_hash": None if run.request is None else request_hash(run.request),
         "flagged": flagged(verdicts),
         "ending": ending_of(record),
     }
+
+
+def service_of(spans: Sequence[Span]) -> str:
+    """The ``service.name`` of the root, or of the first span where there is none."""
+    roots = (span for span in spans if not span.parent_id)
+    return str(next(roots, spans[0]).resource.get("service.name", ""))
 
 
 def read_message(stream: BinaryIO) -> Json | None:

@@ -25,7 +25,7 @@ from redfirst.collector_processor.showing.scenario import scenario_lines, tool_l
 from redfirst.collector_processor.showing.timeline import timeline
 from redfirst.collector_processor.showing.view import View
 from redfirst.collector_processor.showing.witnesses import Witnesses
-from redfirst.collector_processor.terminal import counted
+from redfirst.collector_processor.terminal import counted, near
 from redfirst.evaluators.record import errors_of, repeats_of
 from redfirst.evaluators.trajectory import Completeness, Stop, Trajectory
 from redfirst.evaluators.verdict import Outcome, Verdict, flagged
@@ -66,6 +66,8 @@ def _header(view: View, witnesses: Witnesses) -> list[Line]:
         lines += paragraph("FLAGGED", guilty, style="red bold", label_style="red bold", most=2)
     else:
         lines += row("flagged", "no", style="green")
+    if view.cover is not None:
+        lines += paragraph("scenario", f"{view.cover.said}: it fails again", most=2)
     if view.labels:
         lines += row("labelled", labelled(view.labels), least=ROOM)
     names = ", ".join(run.agents) or "not named"
@@ -196,6 +198,8 @@ def _coverage(run: Trajectory, verdicts: Iterable[Verdict]) -> list[Line]:
 def _next(view: View) -> list[Line]:
     if view.folder is not None:
         words = ["redfirst", "run" if view.standing.proven else "prove", str(view.folder.path)]
+    elif view.cover is not None:
+        words = ["redfirst", "run" if view.cover.proven else "prove", near(view.cover.path)]
     elif flagged(view.verdicts):
         words = ["redfirst", "freeze", view.run.run_id[:_ID], *view.sources]
     else:

@@ -10,6 +10,7 @@ from redfirst.evaluators.check import Check
 from redfirst.evaluators.provenance import Origin
 from redfirst.evaluators.trajectory import Trajectory
 from redfirst.evaluators.verdict import Verdict
+from redfirst.replay.covering import Cover
 from redfirst.replay.scenario import Folder
 from redfirst.replay.standing import Standing
 
@@ -29,6 +30,8 @@ class View:
     """What its model calls cost, or why that is not known."""
     origins: Mapping[str, Sequence[Origin]] = field(default_factory=dict)
     """Of each fact, where it was read; empty where nobody asked."""
+    cover: Cover | None = None
+    """The scenario that keeps its failure already."""
     folder: Folder | None = None
     """The scenario whose incident it is."""
     standing: Standing = field(default_factory=lambda: Standing(proven=False))

@@ -54,6 +54,8 @@ class Landing:
     record: str | None = None
     """The JSON object of ``redfirst score --json``; None when there is no run in the trace."""
     agent: str | None = None
+    service: str = ""
+    """The ``service.name`` of its spans; counted by, not stored."""
     request_hash: str | None = None
     flagged: bool = False
     ending: str = "unknown"

@@ -17,17 +17,17 @@ from grafana_foundation_sdk.models.dashboard import DataSourceRef
 
 FILE = Path(__file__).with_name("redfirst.json")
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
-_OWN = 'ending!~"infra|abandoned|parked"'
-_AGENT = 'agent=~"$agent"'
+_OWN = 'redfirst_verdict!="undecided",redfirst_ending!~"infra|abandoned|parked"'
+_AGENT = 'gen_ai_agent_name=~"$agent"'
 
 
-def _rate(name: str, matchers: str, by: str = "agent", window: str = "1h") -> str:
+def _rate(name: str, matchers: str, by: str = "gen_ai_agent_name", window: str = "1h") -> str:
     return f"sum by ({by}) (increase({name}{{{matchers}}}[{window}]))"
 
 
 def _share(part: str, whole: str) -> str:
     """A series that has not begun yet is none of all, and no lack of data."""
-    scored = "redfirst_traces_scored_total"
+    scored = "redfirst_traces_total"
     runs = _rate(scored, f"{_AGENT},{whole}")
     return f"({_rate(scored, f'{_AGENT},{part}')} or 0 * {runs}) / {runs}"
 
@@ -39,26 +39,39 @@ _ROWS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
             (
                 "Flagged, of judged runs in 1 h",
                 "percentunit",
-                "{{agent}}",
-                _share(f'{_OWN},verdict="flagged"', _OWN),
+                "{{gen_ai_agent_name}}",
+                _share('redfirst_verdict="flagged",redfirst_ending!~"infra|abandoned|parked"', _OWN),
             ),
             (
                 "Judged runs in 1 h",
                 "short",
-                "{{agent}}",
-                _rate("redfirst_traces_scored_total", f"{_AGENT},{_OWN}"),
+                "{{gen_ai_agent_name}}",
+                _rate("redfirst_traces_total", f"{_AGENT},{_OWN}"),
             ),
             (
                 "Ended by infrastructure, of runs that ended in 1 h",
                 "percentunit",
-                "{{agent}}",
-                _share('ending="infra"', 'ending!="parked"'),
+                "{{gen_ai_agent_name}}",
+                _share('redfirst_ending="infra"', 'redfirst_ending!="parked"'),
             ),
             (
                 "Stopped without an end, of runs that ended in 1 h",
                 "percentunit",
-                "{{agent}}",
-                _share('ending="abandoned"', 'ending!~"infra|parked"'),
+                "{{gen_ai_agent_name}}",
+                _share('redfirst_ending="abandoned"', 'redfirst_ending!~"infra|parked"'),
+            ),
+            (
+                "Findings in 1 h",
+                "short",
+                "{{gen_ai_agent_name}} {{redfirst_rule}}",
+                _rate("redfirst_findings_total", _AGENT, "gen_ai_agent_name, redfirst_rule"),
+            ),
+            (
+                "Last span to stored verdict, 95 %",
+                "s",
+                "p95",
+                "histogram_quantile(0.95, sum by (le)"
+                " (rate(redfirst_trace_score_duration_seconds_bucket[1h])))",
             ),
             ("Alerts that fire", "short", "firing", "redfirst_alerts_firing"),
             (
@@ -74,7 +87,7 @@ _ROWS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
         (
             ("Ready", "bool_yes_no", "ready", "redfirst_ready"),
             ("Oldest run that waits for its verdict", "s", "lag", "redfirst_lag_seconds"),
-            ("Open runs", "short", "open", "redfirst_open_runs"),
+            ("Open runs", "short", "open", "redfirst_traces_open"),
             ("Journal", "bytes", "size", "redfirst_journal_bytes"),
             (
                 "Spans accepted a second",
@@ -107,7 +120,7 @@ def dashboard() -> dict[str, Any]:
             QueryVariable("agent")
             .label("Agent")
             .datasource(_SOURCE)
-            .query("label_values(redfirst_traces_scored_total, agent)")
+            .query("label_values(redfirst_traces_total, gen_ai_agent_name)")
             .multi(True)
             .include_all(True)
             .all_value(".*")

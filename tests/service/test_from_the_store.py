@@ -42,7 +42,7 @@ def test_a_flagged_run_of_the_store_is_a_proven_scenario_with_two_commands(serve
         'agents:\n  support: {call: "bookshop.agent:make", input: messages}\n'
     )
     subprocess.run([sys.executable, "-c", DAY, served.http], cwd=root, check=True, capture_output=True)
-    tools.eventually(lambda: len(served.stored()) >= 40 and served.metrics()["redfirst_open_runs"] == 0)
+    tools.eventually(lambda: len(served.stored()) >= 40 and served.metrics()["redfirst_traces_open"] == 0)
     flagged = [
         json.loads(line) for line in redfirst(root, served.home, "traces", "--json", "--flagged").splitlines()
     ]
@@ -253,4 +253,9 @@ def test_health_and_metrics_answer(shared):
         with urllib.request.urlopen(f"{shared.page}{path}", timeout=10) as answer:
             assert answer.read() == b"ok\n"
     names = {name.partition("{")[0] for name in shared.metrics()}
-    assert {"redfirst_open_runs", "redfirst_lag_seconds", "redfirst_journal_bytes", "redfirst_ready"} <= names
+    assert {
+        "redfirst_traces_open",
+        "redfirst_lag_seconds",
+        "redfirst_journal_bytes",
+        "redfirst_ready",
+    } <= names

@@ -193,9 +193,9 @@ def test_prometheus_scrapes_the_service_and_evaluates_the_shipped_rules(
         def value(query: str) -> dict[str, float]:
             asked = urllib.parse.urlencode({"query": query})
             found = got(f"{base}/api/v1/query?{asked}")["data"]["result"]
-            return {one["metric"].get("verdict", ""): float(one["value"][1]) for one in found}
+            return {one["metric"].get("redfirst_verdict", ""): float(one["value"][1]) for one in found}
 
-        counted = eventually(lambda: value('redfirst_traces_scored_total{agent="support"}'), within=30)
+        counted = eventually(lambda: value('redfirst_traces_total{gen_ai_agent_name="support"}'), within=30)
         assert counted == {"flagged": 3.0, "clean": 2.0}
         assert value("redfirst_ready") == {"": 1.0}
         eventually(lambda: all_evaluated(base), within=30)
@@ -214,7 +214,7 @@ def test_prometheus_scrapes_the_service_and_evaluates_the_shipped_rules(
         assert value(ready) == {"": 1.0}
         traces = {run["trace_id"] for run in served.runs()}
         named = {
-            "query": "redfirst_traces_scored_total",
+            "query": "redfirst_traces_total",
             "start": time.time() - 300,
             "end": time.time() + 300,
         }
@@ -243,7 +243,7 @@ def test_the_shipped_dashboard_is_what_its_script_makes() -> None:
     assert build.dashboard() == board
     assert board["uid"] == "redfirst"
     panels = [panel for panel in board["panels"] if panel["type"] != "row"]
-    assert len(expressions()) == len(panels) == 12
+    assert len(expressions()) == len(panels) == 14
     assert {panel["datasource"]["uid"] for panel in panels} == {"${datasource}"}
     assert [one["type"] for one in board["templating"]["list"]] == ["datasource", "query"]
 

@@ -1,0 +1,87 @@
+"""Which scenario keeps a failure already: the same agent, check, meaning and subject."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from redfirst.evaluators import RedfirstError, Trajectory, Verdict
+from redfirst.evaluators.check import judge
+from redfirst.replay.outcome import Signature
+from redfirst.replay.proving import incident
+from redfirst.replay.scenario import SCENARIO_FILE, load
+from redfirst.replay.standing import standing
+
+Json = Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cover:
+    """A scenario, and the failure that it is about."""
+
+    path: Path
+    agent: str
+    proven: bool
+    """Whether it gates: a proven one that fails again in production has regressed, or its fix is not out yet."""
+    signature: Signature
+
+    @property
+    def scenario(self) -> str:
+        """The name of its folder."""
+        return self.path.name
+
+    @property
+    def said(self) -> str:
+        """In one line."""
+        return f"covered by scenario {self.scenario} ({'proven' if self.proven else 'draft'})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covers:
+    """The scenarios of a project, and what could not be read of them."""
+
+    known: tuple[Cover, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """Why a scenario is not among them, one line each."""
+
+    def of(self, agent: str, failed: Signature) -> Cover | None:
+        """The scenario whose whole failure this is again; a proven one before a draft, then by name."""
+        same = (one for one in self.known if one.agent == agent and one.signature and one.signature <= failed)
+        return min(same, key=lambda one: (not one.proven, one.scenario), default=None)
+
+    def of_run(self, run: Trajectory, verdicts: Iterable[Verdict]) -> Cover | None:
+        """The same for a run with its verdicts."""
+        failed = frozenset().union(*(verdict.signature() for verdict in verdicts if verdict.flags))
+        return self.of(run.agents[0] if run.agents else "", failed)
+
+
+def covers(scenarios: Path) -> Covers:
+    """The scenarios in the folders of a folder; none where there is no such folder."""
+    known: list[Cover] = []
+    unreadable: list[str] = []
+    for path in sorted(scenarios.glob(f"*/{SCENARIO_FILE}")):
+        try:
+            known.append(_cover(path.parent))
+        except RedfirstError as problem:
+            unreadable.append(str(problem))
+    return Covers(known=tuple(known), unreadable=tuple(unreadable))
+
+
+def recorded_signature(verdicts: Iterable[Mapping[str, Json]]) -> Signature:
+    """How a stored run failed; a record of an older version, which names no subjects, says nothing."""
+    return frozenset(
+        (one["check"], one["revision"], subject) for one in verdicts for subject in one.get("subjects", ())
+    )
+
+
+def _cover(path: Path) -> Cover:
+    folder = load(path)
+    verdicts = judge(incident(folder), folder.scenario.targets())
+    return Cover(
+        path=path,
+        agent=folder.scenario.agent,
+        proven=standing(folder).proven,
+        signature=frozenset().union(*(verdict.signature() for verdict in verdicts)),
+    )

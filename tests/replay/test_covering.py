@@ -1,0 +1,83 @@
+"""A failure that a scenario keeps already is known by what failed, not by which run it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+from redfirst.evaluators.record import run_record
+from redfirst.replay.covering import covers, recorded_signature
+from redfirst.replay.freezing import RecordedRun, freeze
+
+from .conftest import CHECKS
+
+Record = Callable[..., RecordedRun]
+
+
+def test_the_same_failure_of_another_run_is_covered(
+    shop: ModuleType, recorded: Record, tmp_path: Path
+) -> None:
+    """A run recorded anew has other ids and times; a right one, and one of another agent, is not covered."""
+    incident, again = recorded(shop.bad()), recorded(shop.bad())
+    freeze(incident, CHECKS).write(tmp_path / "cancelled")
+    known = covers(tmp_path)
+    cover = known.of_run(again.run, again.verdicts)
+
+    assert again.run.run_id != incident.run.run_id
+    assert cover is not None
+    assert cover.said == "covered by scenario cancelled (draft)"
+    right = recorded(shop.with_careful_model())
+    assert known.of_run(right.run, right.verdicts) is None
+    assert known.of_run(replace(again.run, agents=("sales",)), again.verdicts) is None
+
+
+def test_a_rule_that_means_something_else_covers_nothing(
+    shop: ModuleType, recorded: Record, tmp_path: Path
+) -> None:
+    """The revision is part of what is kept."""
+    incident = recorded(shop.bad())
+    freeze(incident, CHECKS).write(tmp_path / "cancelled")
+    changed = [replace(one, revision="0" * 12) for one in incident.verdicts]
+
+    assert covers(tmp_path).of_run(incident.run, changed) is None
+
+
+def test_a_scenario_of_two_failures_is_not_the_failure_of_one(
+    shop: ModuleType, recorded: Record, tmp_path: Path
+) -> None:
+    """Only who fails in all that the scenario is about fails it again."""
+    incident = recorded(shop.bad())
+    freeze(incident, CHECKS).write(tmp_path / "cancelled")
+    (cover,) = covers(tmp_path).known
+    known = replace(covers(tmp_path), known=(replace(cover, signature=cover.signature | {("b", "r", "s")}),))
+
+    assert known.of_run(incident.run, incident.verdicts) is None
+
+
+def test_what_is_stored_of_a_run_is_enough(shop: ModuleType, recorded: Record, tmp_path: Path) -> None:
+    """The record's verdicts name check, revision and subject; those of an older version name no subject."""
+    incident = recorded(shop.bad())
+    freeze(incident, CHECKS).write(tmp_path / "cancelled")
+    verdicts = run_record(incident.run, incident.verdicts)["verdicts"]
+    assert isinstance(verdicts, list)
+    failed = [one for one in verdicts if one["outcome"] == "failed"]
+    older = [{key: value for key, value in one.items() if key != "subjects"} for one in failed]
+
+    assert covers(tmp_path).of(incident.run.agents[0], recorded_signature(failed)) is not None
+    assert covers(tmp_path).of(incident.run.agents[0], recorded_signature(older)) is None
+
+
+def test_a_broken_scenario_is_named_and_hides_no_other(
+    shop: ModuleType, recorded: Record, tmp_path: Path
+) -> None:
+    """One line for each that cannot be read; no folder at all is no fault."""
+    freeze(recorded(shop.bad()), CHECKS).write(tmp_path / "cancelled")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "scenario.yaml").write_text("schema: [")
+    known = covers(tmp_path)
+
+    assert [cover.scenario for cover in known.known] == ["cancelled"]
+    assert len(known.unreadable) == 1 and "broken" in known.unreadable[0]
+    assert covers(tmp_path / "none") == type(known)()
