@@ -109,9 +109,9 @@ class Metrics:
         """Add one observation to a histogram, or to a summary: its count, its sum and its largest value."""
         with self._lock:
             if name in BOUNDS:
-                series = self._histograms.setdefault(name, {})
-                key = self._bounded(series, labels)
-                series.setdefault(key, Histogram(BOUNDS[name])).add(value)
+                histograms = self._histograms.setdefault(name, {})
+                key = self._bounded(histograms, labels)
+                histograms.setdefault(key, Histogram(BOUNDS[name])).add(value)
                 return
             for suffix, amount in (("_count", 1.0), ("_sum", value)):
                 series = self._values.setdefault(name + suffix, {})

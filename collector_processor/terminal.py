@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 import textwrap
+from pathlib import Path
 from typing import TextIO
 
 WIDTH = 80

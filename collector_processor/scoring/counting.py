@@ -11,21 +11,25 @@ from redfirst.evaluators.verdict import Outcome, Severity
 
 def scored(metrics: Metrics, landing: Landing) -> None:
     """Count the first version of a run, what its checks found, and their scores. No session, user or trace is a label."""
-    where = {"service_name": landing.service, "gen_ai_agent_name": landing.agent or ""}
+    service, agent = landing.service, landing.agent or ""
     could = [one for one in landing.verdicts if severity_named(one["severity"]) >= Severity.FLAG]
     metrics.add(
         "redfirst_traces_total",
         trace_id=landing.run_id,
-        **where,
+        service_name=service,
+        gen_ai_agent_name=agent,
         redfirst_ending=landing.ending if landing.ending in APART else "ended",
         redfirst_verdict=_verdict(landing, [one["outcome"] for one in could]),
     )
     for one in could:
         if one["outcome"] == Outcome.FAILED:
-            found = max(1, len(one.get("subjects", ())))
-            rule = one["check"]
             metrics.add(
-                "redfirst_findings_total", found, trace_id=landing.run_id, **where, redfirst_rule=rule
+                "redfirst_findings_total",
+                len(one["subjects"]),
+                trace_id=landing.run_id,
+                service_name=service,
+                gen_ai_agent_name=agent,
+                redfirst_rule=one["check"],
             )
     for one in landing.verdicts:
         if one["score"] is not None:

@@ -61,7 +61,7 @@ def exported(endpoint: Endpoint, metrics: Metrics, said: list[str], *, exports: 
         endpoint=endpoint.url, headers={"authorization": "env:KEY"}, interval_seconds=0.01, timeout=5
     )
     export = MetricsExport(settings, environment={"KEY": "Bearer abc"}, say=said.append)
-    export.start(cast(Parts, type("", (), {"metrics": metrics})()))
+    export.start(cast("Parts", type("", (), {"metrics": metrics})()))
     end = time.monotonic() + 20
     while len(endpoint.got) < exports and time.monotonic() < end:
         time.sleep(0.01)

@@ -79,5 +79,6 @@ def test_a_broken_scenario_is_named_and_hides_no_other(
     known = covers(tmp_path)
 
     assert [cover.scenario for cover in known.known] == ["cancelled"]
-    assert len(known.unreadable) == 1 and "broken" in known.unreadable[0]
+    (problem,) = known.unreadable
+    assert "broken" in problem
     assert covers(tmp_path / "none") == type(known)()
