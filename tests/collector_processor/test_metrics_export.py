@@ -69,7 +69,7 @@ def exported(endpoint: Endpoint, metrics: Metrics, said: list[str], *, exports: 
 
 
 def test_counters_gauges_and_histograms_arrive(endpoint: Endpoint) -> None:
-    """``redfirst_traces_total`` is the sum ``redfirst.traces``; seconds are a unit; labels are the conventions' attributes."""
+    """``redfirst_traces_total`` is the sum ``redfirst.traces``; seconds are a unit; labels are attributes."""
     metrics = Metrics()
     metrics.add("redfirst_traces_total", 3, gen_ai_agent_name="support", redfirst_verdict="clean")
     metrics.gauge("redfirst_journal_bytes", lambda: 7.0)
@@ -85,7 +85,8 @@ def test_counters_gauges_and_histograms_arrive(endpoint: Endpoint) -> None:
         (one.key, one.value.string_value) for one in resource.resource.attributes
     ]
     traces = found["redfirst.traces"].sum
-    assert traces.is_monotonic and traces.aggregation_temporality == 2  # cumulative
+    assert traces.is_monotonic
+    assert traces.aggregation_temporality == 2  # cumulative
     (point,) = traces.data_points
     assert point.as_double == 3.0
     assert {one.key: one.value.string_value for one in point.attributes} == {
