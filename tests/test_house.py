@@ -101,6 +101,7 @@ def test_every_key_of_the_configuration_is_documented() -> None:
         AlertmanagerSettings,
         AlertSettings,
         ForwardSettings,
+        MetricsExportSettings,
         NotifySettings,
         ServeSettings,
         WebhookSettings,
@@ -114,7 +115,7 @@ def test_every_key_of_the_configuration_is_documented() -> None:
     for part in (ServeSettings, ForwardSettings):
         for key in part.model_fields:
             assert re.search(rf"\b{key}\b", service), f"{part.__name__}.{key}"
-    for part in (AlertSettings, WebhookSettings, AlertmanagerSettings, NotifySettings):
+    for part in (AlertSettings, WebhookSettings, AlertmanagerSettings, NotifySettings, MetricsExportSettings):
         for key in part.model_fields:
             assert re.search(rf"\b{key}\b", alerts), f"{part.__name__}.{key}"
 
