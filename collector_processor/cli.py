@@ -81,6 +81,11 @@ VERBS: tuple[Verb, ...] = (
         "redfirst.collector_processor.commands.alerts",
         "what fires, silences, what would have been told, rules for Prometheus",
     ),
+    Verb(
+        "resend",
+        "redfirst.collector_processor.commands.resend",
+        "give forwarding destinations again what they refused",
+    ),
     Verb("label", "redfirst.collector_processor.commands.label", "say whether a flag was right"),
     Verb("delete", "redfirst.collector_processor.commands.delete", "erase a run from the store"),
     Verb(

@@ -54,8 +54,14 @@ class ForwardSettings(BaseModel):
     """Base URL; ``/v1/traces`` and ``/v1/logs`` are added. ``env:NAME`` reads it from the environment."""
     headers: dict[str, str] = {}
     """Sent with every request; a value ``env:NAME`` is read from the environment."""
-    gzip: bool = False
-    """Whether bodies are compressed on the way."""
+    compression: Literal["none", "gzip", "zstd"] = "none"
+    """How bodies are compressed on the way."""
+    ca: str | None = None
+    """File of the certificates to trust, in place of the system's."""
+    certificate: str | None = None
+    """File of the certificate to show (mTLS)."""
+    key: str | None = None
+    """File of the certificate's key, where that is not in the same file."""
     signals: list[Literal["traces", "logs"]] = Field(default=["traces", "logs"], min_length=1)
     """What it takes; a backend without ``/v1/logs`` would refuse every request of log records."""
     timeout: float = Field(default=10.0, gt=0, le=300)

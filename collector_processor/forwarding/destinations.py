@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from ssl import SSLError, create_default_context
 from urllib.parse import urlsplit
 
 from redfirst.collector_processor.journal.format import Signal
-from redfirst.collector_processor.posting.poster import checked_headers, from_environment
+from redfirst.collector_processor.posting.poster import Tls, checked_headers, from_environment
 from redfirst.collector_processor.settings import ForwardSettings
 from redfirst.evaluators.errors import ConfigurationError
 
@@ -23,7 +24,8 @@ class Destination:
     name: str
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    gzip: bool = False
+    compression: str = "none"
+    tls: Tls | None = None
     signals: Collection[Signal] = ("traces", "logs")
     timeout: float = 10.0
     backlog: bool = False
@@ -42,7 +44,7 @@ def destinations(
     """The configured destinations.
 
     Raises:
-        ConfigurationError: two have one name, or a variable is not set.
+        ConfigurationError: two have one name, a variable is not set, or a certificate cannot be used.
     """
     found: dict[str, Destination] = {}
     for entry in settings:
@@ -61,10 +63,33 @@ def destinations(
             name=entry.name,
             url=url,
             headers=checked_headers(entry.headers, environment, where),
-            gzip=entry.gzip,
+            compression=entry.compression,
+            tls=_tls(entry, where),
             signals=frozenset(entry.signals),
             timeout=entry.timeout,
             backlog=entry.backlog,
             hold=entry.hold_days * 86_400,
         )
     return tuple(found.values())
+
+
+def _tls(entry: ForwardSettings, where: str) -> Tls | None:
+    files = {
+        name: path for name in ("ca", "certificate", "key") if (path := getattr(entry, name)) is not None
+    }
+    if not files:
+        return None
+    for name, path in files.items():
+        if not os.access(path, os.R_OK):
+            raise ConfigurationError(f"{where}: {name}: the file {path} cannot be read.")
+    if "key" in files and "certificate" not in files:
+        raise ConfigurationError(f"{where}: key: a key needs its certificate.")
+    try:
+        context = create_default_context(cafile=files.get("ca"))
+        if "certificate" in files:
+            context.load_cert_chain(files["certificate"], files.get("key"))
+    except (SSLError, OSError) as problem:
+        raise ConfigurationError(
+            f"{where}: the certificates cannot be used: {problem}; give files in PEM, the key beside its certificate."
+        ) from problem
+    return Tls(**files)

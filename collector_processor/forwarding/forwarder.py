@@ -4,7 +4,6 @@ another. A cursor moves after delivery, so that whatever this process dies of, e
 
 from __future__ import annotations
 
-import gzip
 import sqlite3
 import threading
 import time
@@ -14,18 +13,12 @@ from typing import Protocol
 
 from redfirst.collector_processor.companions import Parts
 from redfirst.collector_processor.forwarding.destinations import CURSOR, Destination
+from redfirst.collector_processor.forwarding.export import Export
 from redfirst.collector_processor.forwarding.refused import FOLDER, DeadLetters, halves
 from redfirst.collector_processor.journal.format import START, Position, Signal
 from redfirst.collector_processor.journal.reading import JournalCursor, Placed
 from redfirst.collector_processor.metrics import Metrics
-from redfirst.collector_processor.posting.answers import (
-    Fate,
-    Reading,
-    understood,
-    unreachable,
-    wait_before,
-)
-from redfirst.collector_processor.posting.poster import NoAnswer, Poster
+from redfirst.collector_processor.posting.answers import Fate, Reading, wait_before
 from redfirst.collector_processor.storing.sqlite import ASSEMBLY
 
 RETIRED = Position(2**62, 0)
@@ -69,8 +62,7 @@ class Forwarder:
         self._metrics = metrics
         self._say = say
         self._wait = wait
-        self._poster = Poster(destination.url, timeout=destination.timeout)
-        self._secrets = tuple(destination.headers.values())
+        self._export = Export(destination)
         self._position = START
         self._saved = START
         self._saved_at = 0.0
@@ -111,7 +103,7 @@ class Forwarder:
                 self._step()
         finally:
             self._save(force=True)
-            self._poster.close()
+            self._export.close()
 
     def _step(self) -> None:
         try:
@@ -170,15 +162,11 @@ class Forwarder:
     def _answer(self, body: bytes, signal: Signal) -> Reading | None:
         """The final answer to one request, after as many tries as it takes; None when told to stop, or when a
         destination that takes nothing was waited for long enough."""
-        sent, headers = self._packed(body)
+        packed = self._export.packed(body)
         attempt = 0
         while not self._stop.is_set() and not (self._in_trouble and self._lag > self.destination.hold):
             attempt += 1
-            try:
-                answer = self._poster.post(f"{self._poster.path}/v1/{signal}", sent, headers)
-                reading = understood(answer, signal, time.time(), secrets=self._secrets)
-            except NoAnswer as problem:
-                reading = unreachable(problem.reason)
+            reading = self._export.send(packed, signal)
             self._count("redfirst_forward_requests_total", outcome=reading.fate.value, reason=reading.reason)
             if reading.fate is Fate.DELIVERED:
                 self._well()
@@ -189,12 +177,6 @@ class Forwarder:
             self._stop.wait(self._wait(attempt, reading.after))
             self._behind(self.waiting_since_ns)
         return None
-
-    def _packed(self, body: bytes) -> tuple[bytes, dict[str, str]]:
-        headers = {**self.destination.headers, "Content-Type": "application/x-protobuf"}
-        if not self.destination.gzip:
-            return body, headers
-        return gzip.compress(body, compresslevel=3, mtime=0), {**headers, "Content-Encoding": "gzip"}
 
     def _save(self, *, force: bool = False) -> None:
         now = time.monotonic()

@@ -95,7 +95,7 @@ class DeadLetters:
         )
         mark = blake2b(body, digest_size=6).hexdigest()
         segment, offset = placed.position
-        path = self.folder / f"{segment:010d}-{offset}-{mark}.{signal}.pb"
+        path = self.folder / f"{segment:010d}-{offset:012d}-{mark}.{signal}.pb"
         about = {
             "destination": self.destination,
             "signal": signal,
@@ -111,8 +111,9 @@ class DeadLetters:
             if self._bytes() + len(body) > self.largest:
                 self._dropped("dead_letters_full")
                 return None
-            _write(path, body)
+            # the note first: whoever finds the request finds what is known of it
             _write(path.with_suffix(".json"), json.dumps(about, indent=1).encode() + b"\n")
+            _write(path, body)
             sync_folder(self.folder)
         except OSError:
             self._dropped("dead_letters_unwritable")

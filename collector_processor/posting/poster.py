@@ -72,10 +72,21 @@ def checked_headers(headers: Mapping[str, str], environment: Mapping[str, str], 
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files in PEM for an ``https`` URL; what is None is the system's, or not shown."""
+
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+
 class Poster:
     """Posts to one origin over a connection that is kept. For one thread."""
 
-    def __init__(self, url: str, *, timeout: float, address: str | None = None) -> None:
+    def __init__(
+        self, url: str, *, timeout: float, address: str | None = None, tls: Tls | None = None
+    ) -> None:
         """``address`` is the IP address to connect to where the name must not be looked up again."""
         parts = urlsplit(url)
         host, secure = parts.hostname or "", parts.scheme == "https"
@@ -87,6 +98,8 @@ class Poster:
         if secure:
             if address is not None:
                 options |= {"server_hostname": host, "assert_hostname": host}
+            if tls is not None:
+                options |= {"ca_certs": tls.ca, "cert_file": tls.certificate, "key_file": tls.key}
             self._pool: urllib3.HTTPConnectionPool = urllib3.HTTPSConnectionPool(
                 address or host, port, **options
             )

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -54,7 +57,13 @@ OK = (200, {}, b"")
 class Endpoint:
     """An OTLP/HTTP endpoint that remembers what it was sent; ``respond`` gets the body and how many came before."""
 
-    def __init__(self, respond: Respond = lambda _body, _count: OK, *, port: int = 0) -> None:
+    def __init__(
+        self,
+        respond: Respond = lambda _body, _count: OK,
+        *,
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.respond = respond
         self.got: list[tuple[str, dict[str, str], bytes]] = []
         self.times: list[float] = []
@@ -71,6 +80,8 @@ class Endpoint:
                     return
                 if self.headers.get("content-encoding") == "gzip":
                     body = gzip.decompress(body)
+                if self.headers.get("content-encoding") == "zstd":
+                    body = zstandard.decompress(body)
                 outer.times.append(time.monotonic())
                 status, headers, answer = outer.respond(body, len(outer.got))
                 outer.got.append(
@@ -99,6 +110,9 @@ class Endpoint:
         self.server = Server(("127.0.0.1", port), Handler)
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        if tls is not None:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
+            self.url = f"https://127.0.0.1:{self.port}"
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
@@ -196,12 +210,12 @@ def to(url: str, name: str = "backend", **more: Any) -> Destination:
     return Destination(name=name, url=url, **{"timeout": 2.0, **more})
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", ["none", "gzip", "zstd"])
 def test_a_destination_receives_the_bytes_that_were_accepted(
-    home: Home, endpoint: Endpoint, packed: bool
+    home: Home, endpoint: Endpoint, packed: str
 ) -> None:
     """Traces and log records arrive byte for byte, in order, at their own paths, with the configured headers."""
-    home.forward(to(endpoint.url + "/otlp", headers={"x-team": "blue"}, gzip=packed))
+    home.forward(to(endpoint.url + "/otlp", headers={"x-team": "blue"}, compression=packed))
     sent = [home.accept(traces("a", "b", "c")), home.accept(logs(), "logs"), home.accept(traces("d"))]
     eventually(lambda: len(endpoint.got) == 3)
 
@@ -210,7 +224,7 @@ def test_a_destination_receives_the_bytes_that_were_accepted(
     for _, headers, _ in endpoint.got:
         assert headers["content-type"] == "application/x-protobuf"
         assert headers["x-team"] == "blue"
-        assert headers.get("content-encoding") == ("gzip" if packed else None)
+        assert headers.get("content-encoding") == (None if packed == "none" else packed)
 
 
 def test_a_destination_gets_the_signals_it_takes(home: Home, endpoint: Endpoint) -> None:
@@ -221,6 +235,46 @@ def test_a_destination_gets_the_signals_it_takes(home: Home, endpoint: Endpoint)
     eventually(lambda: endpoint.got)
 
     assert endpoint.bodies == [sent]
+
+
+def pem(blob: trustme.Blob, path: Path) -> str:
+    blob.write_to_path(str(path))
+    return str(path)
+
+
+def test_a_destination_behind_tls_is_shown_our_certificate(home: Home, tmp_path: Path) -> None:
+    """A private authority is trusted where it is configured, and nowhere else; the server sees who we are."""
+    authority = trustme.CA()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    authority.configure_trust(server)
+    server.verify_mode = ssl.CERT_REQUIRED
+    ours = authority.issue_cert("sender@example.org").private_key_and_cert_chain_pem
+    tls = {"ca": pem(authority.cert_pem, tmp_path / "ca"), "certificate": pem(ours, tmp_path / "ours")}
+    made = Endpoint(tls=server)
+    (known,) = destinations([ForwardSettings(name="known", endpoint=made.url, **tls)])
+    (stranger,) = destinations([ForwardSettings(name="stranger", endpoint=made.url)])
+    home.forward(known, stranger)
+    sent = home.accept(traces("a"))
+    eventually(lambda: made.bodies == [sent])
+    labels = {"destination": "stranger", "outcome": "again", "reason": "tls"}
+    eventually(lambda: home.metrics.value("redfirst_forward_requests_total", **labels) >= 1)
+    home.stop()
+    made.close()
+
+    assert made.bodies == [sent]
+
+
+def test_a_certificate_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+    """A missing file, a file that is no certificate, a key alone: each is named."""
+    (tmp_path / "text").write_text("no certificate")
+    for files, said in (
+        ({"ca": "/nowhere"}, "ca: the file /nowhere cannot be read"),
+        ({"certificate": str(tmp_path / "text")}, "the certificates cannot be used"),
+        ({"key": str(tmp_path / "text")}, "a key needs its certificate"),
+    ):
+        with pytest.raises(ConfigurationError, match=said):
+            destinations([ForwardSettings(name="b", endpoint="https://b.example", **files)])
 
 
 def test_one_dead_destination_delays_no_other_and_loses_nothing(home: Home, endpoint: Endpoint) -> None:
