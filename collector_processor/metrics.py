@@ -17,6 +17,20 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_requests_total": ("counter", "Export requests by protocol, signal and result."),
     "redfirst_spans_accepted_total": ("counter", "Spans acknowledged after they were durable."),
     "redfirst_logs_accepted_total": ("counter", "Log records acknowledged after they were durable."),
+    "redfirst_received_bytes_total": ("counter", "Bytes of requests received, unpacked, by protocol."),
+    "redfirst_receive_budget_bytes": (
+        "gauge",
+        "Bytes that requests in flight may take over all connections.",
+    ),
+    "redfirst_receiving_bytes": ("gauge", "Bytes that requests in flight take."),
+    "redfirst_odd_records_total": (
+        "counter",
+        "Records kept although something is wrong with them, and values replaced in them, by what it is.",
+    ),
+    "redfirst_certificate_reloads_total": (
+        "counter",
+        "Changed certificates of the OTLP ports, by whether they were taken or refused.",
+    ),
     "redfirst_rejected_total": ("counter", "Requests or records refused, by reason."),
     "redfirst_journal_write_seconds": ("summary", "Write of one batch to the journal."),
     "redfirst_journal_fsync_seconds": ("summary", "Sync of one batch to the medium."),

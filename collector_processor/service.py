@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import sqlite3
 import time
@@ -17,13 +18,18 @@ from redfirst.collector_processor.companions import Companion, Parts
 from redfirst.collector_processor.home import Home, HomeLock
 from redfirst.collector_processor.journal.retention import Retention, RetentionLimits
 from redfirst.collector_processor.journal.writing import Journal
+from redfirst.collector_processor.log_lines import fields
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.page_api import PageApi
-from redfirst.collector_processor.receiving.accepting import Acceptor, Refusal
+from redfirst.collector_processor.receiving.accepting import Acceptor
+from redfirst.collector_processor.receiving.certificates import Certificates
 from redfirst.collector_processor.receiving.headers import bounded_headers
-from redfirst.collector_processor.receiving.over_grpc import GrpcReceiver
-from redfirst.collector_processor.receiving.over_http import HttpReceiver
+from redfirst.collector_processor.receiving.origins import Origins
+from redfirst.collector_processor.receiving.over_grpc import GrpcOptions, GrpcReceiver
+from redfirst.collector_processor.receiving.over_http import HttpOptions, HttpReceiver
 from redfirst.collector_processor.receiving.ports import listen, refuse_taken
+from redfirst.collector_processor.receiving.refusals import Refusal
+from redfirst.collector_processor.receiving.tenants import Tenants
 from redfirst.collector_processor.rules_watch import RulesWatch
 from redfirst.collector_processor.scoring.assembly import AssemblyLimits
 from redfirst.collector_processor.scoring.pipeline import Pipeline
@@ -39,6 +45,8 @@ _HOUSEKEEPING = 15.0
 _WATCH = 0.2
 _LOOK = 1.0
 """Seconds between two looks at the rules file."""
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +69,12 @@ class Service:
         rules: tuple[str, str] | None,
         say: Callable[[str], None],
         companions: Sequence[Companion] = (),
+        tenants: Tenants | None = None,
     ) -> None:
-        """Take the home, open the journal and the store. ``companions`` run beside the pipeline.
+        """Take the home, open the journal and the store. ``companions`` run beside the pipeline; ``tenants`` may send.
 
         Raises:
-            RedfirstError: another service has the home, or the store is of a newer version.
+            RedfirstError: another service has the home, the store is of a newer version, or the certificate is none.
         """
         self.metrics = Metrics()
         self._settings = settings
@@ -74,6 +83,7 @@ class Service:
         self._home = home
         self._companions: list[Companion] = []
         self._waiting = tuple(companions)
+        self._certificates = _certificates(settings, self.metrics)
         self._lock = HomeLock(home)
         with self._undone_on_failure():
             self.store = SqliteStore(home.store)
@@ -101,7 +111,14 @@ class Service:
             pins=self.store.pinned_segments,
             metrics=self.metrics,
         )
-        self._acceptor = Acceptor(lambda: self.journal, self.metrics, max_body_bytes=settings.max_body_bytes)
+        self._acceptor = Acceptor(
+            lambda: self.journal,
+            self.metrics,
+            max_body_bytes=settings.max_body_bytes,
+            budget_bytes=settings.receive_bytes,
+            tenants=tenants,
+            keep_traceless=settings.traceless_logs == "keep",
+        )
         self._gauges()
 
     def unhealthy(self) -> str | None:
@@ -132,15 +149,22 @@ class Service:
             loop.add_signal_handler(number, stop.set)
         self._retention.apply(time.time())
         settings = self._settings
-        grpc = GrpcReceiver(self._acceptor)
+        grpc = GrpcReceiver(
+            self._acceptor,
+            GrpcOptions(
+                metrics=settings.metrics_endpoint,
+                certificates=self._certificates,
+                ready=lambda: self.unready() is None,
+            ),
+        )
         try:
             http_socket = listen(settings.host, settings.http_port, "REDFIRST_HTTP_PORT", "http_port")
             page_socket = listen(settings.host, settings.page_port, "REDFIRST_PAGE_PORT", "page_port")
             refuse_taken(settings.host, settings.grpc_port, "REDFIRST_GRPC_PORT", "grpc_port")
             self.pipeline.start(self._begin_scoring())
             self._start_companions()
-            http = _Server(_config(HttpReceiver(self._acceptor), self._refused_head("http")))
-            loopback = settings.host in ("127.0.0.1", "::1", "localhost")
+            http = _Server(self._otlp())
+            loopback = settings.host in _LOOPBACK
             api = PageApi(self._reader, self.store, self.metrics, self, loopback=loopback)
             page = _Server(_config(api, self._refused_head("page")))
             servers = [
@@ -154,7 +178,7 @@ class Service:
             raise
         addresses = Addresses(
             grpc=_address(settings.host, grpc_port),
-            http=f"http://{_address(settings.host, http_socket.getsockname()[1])}",
+            http=f"{'https' if settings.tls else 'http'}://{_address(settings.host, http_socket.getsockname()[1])}",
             page=f"http://{_address(settings.host, page_socket.getsockname()[1])}",
         )
         while not stop.is_set() and (self.pipeline.replaying or not (http.started and page.started)):
@@ -162,6 +186,7 @@ class Service:
         self._announce(addresses)
         healthy = await self._until(stop, servers)
         self._stopping = self._acceptor.stopping = True
+        _log.info("stopping")
         http.should_exit = True
         await grpc.stop(_GRACE)
         await servers[0]
@@ -184,13 +209,34 @@ class Service:
             if time.monotonic() - last >= _HOUSEKEEPING:
                 last = time.monotonic()
                 await asyncio.to_thread(self._keep_house)
+                self._tell_refusals()
             if self.unhealthy() is not None or any(server.done() for server in servers):
                 self._say(f"stopping: {self.unhealthy() or 'a server has ended'}")
                 return False
         return True
 
+    def _otlp(self) -> uvicorn.Config:
+        settings = self._settings
+        options = HttpOptions(
+            prefix=settings.http_prefix,
+            metrics=settings.metrics_endpoint,
+            origins=Origins(settings.cors_origins),
+        )
+        config = _config(HttpReceiver(self._acceptor, options), self._refused_head("http"))
+        if self._certificates is not None:
+            config.load()
+            config.ssl = self._certificates.context()
+        return config
+
     def _refused_head(self, protocol: str) -> Callable[[Refusal], None]:
         return lambda refusal: self._acceptor.refused(refusal, protocol)
+
+    def _tell_refusals(self) -> None:
+        """One line for all requests that were refused since the last, by reason."""
+        refusals = self._acceptor.refusals
+        if refusals:
+            _log.warning("requests were refused", extra=fields(**refusals))
+            refusals.clear()
 
     def _keep_house(self) -> None:
         try:
@@ -214,6 +260,8 @@ class Service:
         return drained
 
     def _close(self) -> None:
+        self._tell_refusals()
+        self._acceptor.close()
         self._reader.close()
         self.store.close()  # the last to close folds the write-ahead log into the file
         self._lock.release()
@@ -259,6 +307,14 @@ class Service:
         self._say(f"OTLP/HTTP  {addresses.http}")
         self._say(f"page       {addresses.page}")
         self._say("ready")
+        about = {"tenants": bool(self._acceptor.tenants), "tls": self._certificates is not None}
+        _log.info(
+            "ready", extra=fields(grpc=addresses.grpc, http=addresses.http, page=addresses.page, **about)
+        )
+        if self._settings.host not in _LOOPBACK and not self._acceptor.tenants:
+            _log.warning(
+                "whoever reaches the ports may send: host is not loopback and there are no tokens (serve: tokens)"
+            )
 
     def _gauges(self) -> None:
         assembly = self.pipeline.assembly
@@ -268,7 +324,24 @@ class Service:
         self.metrics.gauge("redfirst_journal_bytes", lambda: self._retention.bytes)
         self.metrics.gauge("redfirst_journal_pinned_segments", lambda: self._retention.pinned)
         self.metrics.gauge("redfirst_journal_damaged_total", lambda: self.journal.damaged)
+        budget = self._acceptor.budget
+        self.metrics.gauge("redfirst_receive_budget_bytes", lambda: budget.limit)
+        self.metrics.gauge("redfirst_receiving_bytes", lambda: budget.used)
         self.metrics.gauge("redfirst_ready", lambda: self.unready() is None)
+
+
+def _certificates(settings: ServeSettings, metrics: Metrics) -> Certificates | None:
+    if settings.tls is None:
+        return None
+
+    def changed(problem: str | None) -> None:
+        metrics.add("redfirst_certificate_reloads_total", result="refused" if problem else "taken")
+        if problem is None:
+            _log.info("the certificate was read again")
+        else:
+            _log.warning("the certificate that was in force stays", extra=fields(because=problem))
+
+    return Certificates(settings.tls.certificate, settings.tls.key, settings.tls.client_ca, changed=changed)
 
 
 class _Server(uvicorn.Server):

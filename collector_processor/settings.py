@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -182,6 +183,30 @@ class AlertSettings(BaseModel):
     """After which a message that a receiver did not take is given up."""
 
 
+class TokenSettings(BaseModel):
+    """One bearer token under ``serve: tokens:``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    tenant: Name
+    """Whose it is: stands with every run that is sent with it. A tenant may have several, to change from one to another."""
+    token: str = Field(pattern=f"^{ENVIRONMENT}.+")
+    """``env:NAME`` reads it from the environment."""
+
+
+class TlsSettings(BaseModel):
+    """The certificate of both OTLP ports, under ``serve: tls:``. Its files are read again when they change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    certificate: Path
+    """PEM, with the intermediate certificates after it."""
+    key: Path
+    """PEM, without a password."""
+    client_ca: Path | None = None
+    """PEM; senders must show a certificate of one of these authorities."""
+
+
 class ServeSettings(BaseModel):
     """The keys under ``serve:``. Each is overridden by ``REDFIRST_`` and its name in capitals."""
 
@@ -203,6 +228,22 @@ class ServeSettings(BaseModel):
     """Age at which a run that does not end is judged as it is; what comes later makes another version."""
     max_body_bytes: int = Field(default=64 << 20, gt=0)
     """Largest request, before and after decompression."""
+    receive_bytes: int | None = Field(default=None, gt=0)
+    """Bytes of requests in flight over all connections; by default 256 MiB, or four of the largest request."""
+    tokens: Annotated[list[TokenSettings], BeforeValidator(_from_json)] = []
+    """Who may send, by bearer token; without any, whoever reaches the ports may. JSON when given by the environment."""
+    tls: Annotated[TlsSettings | None, BeforeValidator(_from_json)] = None
+    """The certificate of both OTLP ports; without one they speak in the clear. JSON when given by the environment."""
+    cors_origins: Annotated[list[str], BeforeValidator(_from_json)] = []
+    """Sites whose pages may send from a browser, as ``https://HOST``; ``*`` is all. JSON when given by the environment."""
+    http_prefix: str = Field(default="", pattern=r"^(/[A-Za-z0-9._~-]+)*$")
+    """What comes before ``/v1/traces`` on the OTLP/HTTP port, as ``/otlp``."""
+    metrics_endpoint: Literal["refuse", "absent"] = "refuse"
+    """Metrics are not kept: every data point is refused with 200, or the path answers 404 (gRPC: UNIMPLEMENTED)."""
+    traceless_logs: Literal["keep", "refuse"] = "keep"
+    """Whether log records without a trace id are kept and passed on, though no run will show them."""
+    log: Literal["text", "json"] = "text"
+    """How what happens is written on standard error: for people, or one JSON object a line."""
     score_seconds: float = Field(default=30.0, gt=0)
     """What judging one run may take before the scorer is ended and started again."""
     retain_days: float = Field(default=30.0, gt=0)
@@ -223,7 +264,7 @@ class ServeSettings(BaseModel):
     """An OTLP endpoint that gets the metrics of ``/metrics``; JSON when given by the environment."""
 
 
-_WITH_SECRETS = frozenset({"forward", "alerts", "metrics_export"})
+_WITH_SECRETS = frozenset({"forward", "alerts", "metrics_export", "tokens"})
 """Settings whose values may hold headers: never printed."""
 
 

@@ -17,13 +17,15 @@ from redfirst.collector_processor.extras import need
 from redfirst.collector_processor.forwarding.destinations import destinations
 from redfirst.collector_processor.forwarding.forwarder import Forwarding
 from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.log_lines import log_to
 from redfirst.collector_processor.metrics_export import MetricsExport
+from redfirst.collector_processor.receiving.tenants import configured_tenants
 from redfirst.collector_processor.rules_file import rules_text
 from redfirst.collector_processor.settings import ServeSettings, configured, in_force
 from redfirst.evaluators.rules import load_rules
 from redfirst.replay.project import Project, load_project, project_at
 
-_NEEDED = ("uvicorn", "httptools", "grpc")
+_NEEDED = ("uvicorn", "httptools", "grpc", "zstandard")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +49,9 @@ def execute(options: argparse.Namespace) -> int:
 
     home = Home(Path(options.home) if options.home else project.home)
     beside = _companions(settings, home, scenarios=project.scenarios, say=_say)
-    service = Service(home, settings, rules=rules, say=_say, companions=beside)
+    tenants = configured_tenants(settings.tokens, os.environ)
+    log_to(form=settings.log)
+    service = Service(home, settings, rules=rules, say=_say, companions=beside, tenants=tenants)
     return 0 if asyncio.run(service.run()) else 1
 
 

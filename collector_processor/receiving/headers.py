@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from redfirst.collector_processor.receiving.accepting import Refusal
+from redfirst.collector_processor.receiving.refusals import Refusal, Refused
 
-HEADER_SECONDS = 15.0
+HEADER_SECONDS = 10.0
 HEADER_BYTES = 64 << 10
 
 
@@ -39,7 +40,7 @@ def bounded_headers(
                     self._timer = self.loop.call_later(seconds, self._too_slow)
             super().data_received(data)
             if self._in_head and self._size > most:
-                self._end(Refusal.LARGE_HEADERS, "431 Request Header Fields Too Large")
+                self._end(Refusal.LARGE_HEADERS, f"The request's head is larger than {most} bytes.")
 
         def on_headers_complete(self) -> None:
             self._in_head = False
@@ -53,18 +54,24 @@ def bounded_headers(
         def _too_slow(self) -> None:
             self._timer = None
             if self._size:
-                self._end(Refusal.TOO_SLOW, "408 Request Timeout")
+                self._end(Refusal.TOO_SLOW, f"The request's head did not end within {seconds:g} s.")
             else:
                 self.transport.close()  # connected and said nothing, as load balancers do
 
-        def _end(self, refusal: Refusal, status: str) -> None:
+        def send_400_response(self, msg: str) -> None:
+            self._end(Refusal.BAD_HTTP, msg)
+
+        def _end(self, refusal: Refusal, what: str) -> None:
             self._stop()
             if self.transport.is_closing():
                 return
             refused(refusal)
-            self.transport.write(
-                f"HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode()
+            body = Refused(refusal, what).status_json()  # of an unknown type, as its content type is
+            head = (
+                f"HTTP/1.1 {refusal.http} {HTTPStatus(refusal.http).phrase}\r\ncontent-type: application/json\r\n"
+                f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
             )
+            self.transport.write(head.encode() + body)
             self.transport.close()
 
         def _stop(self) -> None:

@@ -11,6 +11,7 @@ import binascii
 import functools
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +22,10 @@ from redfirst.evaluators.errors import UnreadableInput
 from redfirst.evaluators.otlp_json_values import double, shown, wrong
 
 TOO_DEEP = "[redfirst: nested too deeply, left out]"
-_DEEPEST = 90
+DEEPEST = 90
 """Message levels that a parser of protobuf takes everywhere (its own limit is 100)."""
+_RECORDS = frozenset({"spans", "log_records"})
+"""What is left out alone when it cannot be read."""
 _IDS = {"traceId": 16, "spanId": 8, "parentSpanId": 8}
 
 
@@ -50,52 +53,65 @@ def parse_json(text: bytes) -> object:
         return value
 
 
-def fill(message: Any, document: object) -> None:
-    """Set the fields of an empty request message from parsed JSON.
+def fill(message: Any, document: object) -> list[UnreadableInput]:
+    """Set the fields of an empty request message from parsed JSON. Gives what was wrong with each span and log
+    record that had to be left out: a field has a value of the wrong type, which the message names.
 
     Raises:
-        UnreadableInput: a field has a value of the wrong type; the message names the field.
+        UnreadableInput: the same is true of what is around the records.
     """
     if not isinstance(document, Mapping):
         raise UnreadableInput(f"Expected an export request as a JSON object, found {shown(document)}.")
-    _fill(message, document, "", 1)
+    left_out: list[UnreadableInput] = []
+    _fill(message, document, "", 1, left_out)
+    return left_out
 
 
-def _fill(message: Any, record: Mapping[str, object], where: str, depth: int) -> None:
+def _fill(
+    message: Any, record: Mapping[str, object], where: str, depth: int, left_out: list[UnreadableInput]
+) -> None:
     for field in _fields(message.DESCRIPTOR):
         value = record.get(field.json_name)
         if value is None:
             continue
         at = f"{where}.{field.json_name}" if where else field.json_name
         if not field.repeated:
-            _set(message, field, value, at, depth)
+            _set(message, field, value, at, depth, left_out)
             continue
         if not isinstance(value, list):
             raise wrong(at, "an array", value)
         into = getattr(message, field.name)
         for n, item in enumerate(value):
-            if field.kind == "message":
-                _nested(into.add(), item, f"{at}[{n}]", depth + 1)
+            if field.name in _RECORDS:
+                try:
+                    _nested(into.add(), item, f"{at}[{n}]", depth + 1, left_out)
+                except UnreadableInput as problem:
+                    del into[-1]
+                    left_out.append(problem)
+            elif field.kind == "message":
+                _nested(into.add(), item, f"{at}[{n}]", depth + 1, left_out)
             else:
                 into.append(_scalar(field, item, f"{at}[{n}]"))
 
 
-def _set(message: Any, field: _Field, value: object, at: str, depth: int) -> None:
+def _set(
+    message: Any, field: _Field, value: object, at: str, depth: int, left_out: list[UnreadableInput]
+) -> None:
     if field.kind == "message":
         nested = getattr(message, field.name)
         nested.SetInParent()
-        _nested(nested, value, at, depth + 1)
+        _nested(nested, value, at, depth + 1, left_out)
     else:
         setattr(message, field.name, _scalar(field, value, at))
 
 
-def _nested(message: Any, value: object, at: str, depth: int) -> None:
+def _nested(message: Any, value: object, at: str, depth: int, left_out: list[UnreadableInput]) -> None:
     if not isinstance(value, Mapping):
         raise wrong(at, "an object", value)
-    if message.DESCRIPTOR.name == "AnyValue" and depth > _DEEPEST:
+    if message.DESCRIPTOR.name == "AnyValue" and depth > DEEPEST:
         message.string_value = TOO_DEEP
         return
-    _fill(message, value, at, depth)
+    _fill(message, value, at, depth, left_out)
 
 
 def _scalar(field: _Field, value: object, at: str) -> object:
@@ -130,6 +146,7 @@ def _bytes(field: _Field, value: object, at: str) -> bytes:
         raise wrong(at, "base64", value) from problem
 
 
+_DIGITS = re.compile(r"-?[0-9]{1,20}")
 _RANGES = {
     "int32": (-(2**31), 2**31 - 1),
     "enum": (-(2**31), 2**31 - 1),
@@ -140,21 +157,23 @@ _RANGES = {
 
 
 def _integer(field: _Field, value: object, at: str) -> int:
-    number: int | None = None
-    if isinstance(value, int) and not isinstance(value, bool):
-        number = value
-    elif isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        number = int(value)
-    elif isinstance(value, str) and field.kind != "enum" and len(value) <= 20:
-        try:
-            number = int(value)
-        except ValueError:
-            number = None
+    number = None if isinstance(value, bool) else _whole(value, as_text=field.kind != "enum")
     low, high = _RANGES[field.kind]
     if number is None or not low <= number <= high:
         wanted = "the integer of the enum" if field.kind == "enum" else f"an integer ({field.kind})"
         raise wrong(at, wanted, value)
     return number
+
+
+def _whole(value: object, *, as_text: bool) -> int | None:
+    """The integer that a value is, exactly; it may be written as text."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) and value.is_integer() else None
+    if as_text and isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    return None
 
 
 @functools.cache

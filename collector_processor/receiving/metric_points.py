@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from redfirst.collector_processor.receiving.accepting import Refusal, Refused
 from redfirst.collector_processor.receiving.json_request import fill, parse_json
+from redfirst.collector_processor.receiving.refusals import Refusal, Refused
 from redfirst.evaluators.errors import UnreadableInput
 
 WHY = "Metrics are not stored here; send traces and logs, and metrics elsewhere."

@@ -1,29 +1,58 @@
-"""OTLP over gRPC: trace, log and metric services on one port, with raw bytes in and out."""
+"""OTLP over gRPC: trace, log and metric services on one port, with raw bytes in and out.
+
+The methods are unary to their senders. Here they read their one message themselves, so that it is read only when
+there is a place for it: the library's own bound on calls does not hold for what has already arrived.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
 
 from redfirst.collector_processor.journal.format import Signal
-from redfirst.collector_processor.receiving.accepting import RETRY_SECONDS, Acceptor, Refused
+from redfirst.collector_processor.receiving.accepting import Acceptor
+from redfirst.collector_processor.receiving.budget import READ_SECONDS
+from redfirst.collector_processor.receiving.certificates import Certificates
+from redfirst.collector_processor.receiving.grpc_health import health_service
 from redfirst.collector_processor.receiving.metric_points import refuse_points
+from redfirst.collector_processor.receiving.partial import partial
 from redfirst.collector_processor.receiving.ports import refuse_taken
+from redfirst.collector_processor.receiving.refusals import RETRY_SECONDS, Refusal, Refused
 
 _PACKAGE = "opentelemetry.proto.collector"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
+_OURS = 1 << 20
+"""How far beyond the limit a message may be for its refusal to be ours; beyond that it is the library's."""
+_log = logging.getLogger(__name__)
 
-Handler = Callable[[bytes, Any], Awaitable[bytes]]
+Handle = Callable[[bytes, str], Awaitable[bytes]]
+"""A message and the tenant it is of, into the response."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcOptions:
+    """How the OTLP/gRPC port differs from its defaults."""
+
+    metrics: Literal["refuse", "absent"] = "refuse"
+    certificates: Certificates | None = None
+    ready: Callable[[], bool] = lambda: True
+    """What the health service says."""
+    message_seconds: float = READ_SECONDS
+    connection_seconds: float = 30 * 60.0
+    """Age at which connections are ended in peace, give or take a tenth, so that senders spread over new servers."""
 
 
 class GrpcReceiver:
     """The server on the OTLP/gRPC port."""
 
-    def __init__(self, acceptor: Acceptor) -> None:
+    def __init__(self, acceptor: Acceptor, options: GrpcOptions | None = None) -> None:
         self._acceptor = acceptor
+        self._options = options or GrpcOptions()
         self._server: Any = None
 
     async def start(self, host: str, port: int) -> int:
@@ -33,25 +62,32 @@ class GrpcReceiver:
             PortTaken: another process has it.
         """
         refuse_taken(host, port, "REDFIRST_GRPC_PORT", "grpc_port")
+        most = self._acceptor.max_body_bytes
         server = grpc.aio.server(
             options=[
-                # up to twice the limit the refusal is ours, and counted; beyond that the library drops the call unseen
-                ("grpc.max_receive_message_length", 2 * self._acceptor.max_body_bytes),
+                ("grpc.max_receive_message_length", most + min(most, _OURS)),
                 ("grpc.so_reuseport", 0),
-                ("grpc.max_connection_age_ms", 30 * 60 * 1000),
+                ("grpc.max_connection_age_ms", int(self._options.connection_seconds * 1000)),
                 ("grpc.max_connection_age_grace_ms", 30 * 1000),
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+                ("grpc.keepalive_permit_without_calls", 1),
             ]
         )
-        server.add_generic_rpc_handlers(
-            (
-                _service("trace.v1.TraceService", self._export("traces")),
-                _service("logs.v1.LogsService", self._export("logs")),
-                _service("metrics.v1.MetricsService", self._metrics),
-            )
+        services = [
+            self._service("trace.v1.TraceService", self._export("traces")),
+            self._service("logs.v1.LogsService", self._export("logs")),
+            health_service(self._options.ready),
+        ]
+        if self._options.metrics == "refuse":
+            services.append(self._service("metrics.v1.MetricsService", self._metrics))
+        server.add_generic_rpc_handlers(tuple(services))
+        shown = f"{f'[{host}]' if ':' in host else host}:{port}"
+        certificates = self._options.certificates
+        bound: int = (
+            server.add_insecure_port(shown)
+            if certificates is None
+            else server.add_secure_port(shown, certificates.credentials())
         )
-        shown = f"[{host}]" if ":" in host else host
-        bound: int = server.add_insecure_port(f"{shown}:{port}")
         await server.start()
         self._server = server
         return bound
@@ -61,29 +97,50 @@ class GrpcReceiver:
         if self._server is not None:
             await self._server.stop(grace)
 
-    def _export(self, signal: Signal) -> Handler:
-        async def export(body: bytes, context: Any) -> bytes:
+    def _service(self, name: str, handle: Handle) -> Any:
+        async def call(_messages: Any, context: Any) -> bytes:
             try:
-                self._acceptor.refuse_larger(len(body))
-                with self._acceptor.room() as take:
-                    take(len(body))
-                    accepted = await self._acceptor.accept(body, signal, is_json=False, protocol="grpc")
+                return await self._answer(handle, context)
             except Refused as problem:
-                self._acceptor.refused(problem.refusal, "grpc")
-                return await _abort(context, problem)
-            if not accepted.rejected and not accepted.message:
-                return b""
-            return _partial(signal, accepted.rejected, accepted.message)
+                refused = problem
+            except Exception:  # noqa: BLE001 - told to the sender as ours, and logged
+                _log.exception("a request over gRPC could not be answered")
+                refused = Refused(Refusal.FAULT, "The service made a mistake with this request; try again.")
+            self._acceptor.refused(refused.refusal, "grpc")
+            return await _abort(context, refused)
+
+        method = grpc.stream_unary_rpc_method_handler(call)
+        return grpc.method_handlers_generic_handler(f"{_PACKAGE}.{name}", {"Export": method})
+
+    async def _answer(self, handle: Handle, context: Any) -> bytes:
+        metadata = {
+            key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)
+        }
+        tenant = self._acceptor.tenants.of(metadata)
+        with self._acceptor.share() as take:
+            async with self._acceptor.places.one(self._options.message_seconds):
+                body = await context.read()
+            if body is grpc.aio.EOF:
+                limit = self._acceptor.max_body_bytes
+                raise Refused(
+                    Refusal.NO_MESSAGE,
+                    f"No message came: none was sent, or one of more than {limit} bytes (max_body_bytes).",
+                )
+            self._acceptor.refuse_larger(len(body))
+            take(len(body))
+            return await handle(body, tenant)
+
+    def _export(self, signal: Signal) -> Handle:
+        async def export(body: bytes, tenant: str) -> bytes:
+            accepted = await self._acceptor.accept(
+                body, signal, is_json=False, protocol="grpc", tenant=tenant
+            )
+            return partial(accepted, signal)
 
         return export
 
-    async def _metrics(self, body: bytes, context: Any) -> bytes:
-        try:
-            self._acceptor.refuse_larger(len(body))
-            response, count = refuse_points(body, is_json=False)
-        except Refused as problem:
-            self._acceptor.refused(problem.refusal, "grpc")
-            return await _abort(context, problem)
+    async def _metrics(self, body: bytes, _tenant: str) -> bytes:
+        response, count = await self._acceptor.aside(len(body), lambda: refuse_points(body, is_json=False))
         self._acceptor.metrics.add("redfirst_rejected_total", count, reason="metrics_not_stored")
         return response
 
@@ -100,19 +157,3 @@ async def _abort(context: Any, problem: Refused) -> bytes:
         trailers.append(("google.rpc.retryinfo-bin", retry.SerializeToString()))
     await context.abort(_CODES[problem.refusal.grpc], status.message, tuple(trailers))
     return b""
-
-
-def _partial(signal: Signal, rejected: int, what: str) -> bytes:
-    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-
-    response: Any = ExportTraceServiceResponse() if signal == "traces" else ExportLogsServiceResponse()
-    name = "rejected_spans" if signal == "traces" else "rejected_log_records"
-    setattr(response.partial_success, name, rejected)
-    response.partial_success.error_message = what
-    return bytes(response.SerializeToString())
-
-
-def _service(name: str, export: Handler) -> Any:
-    method = grpc.unary_unary_rpc_method_handler(export)
-    return grpc.method_handlers_generic_handler(f"{_PACKAGE}.{name}", {"Export": method})

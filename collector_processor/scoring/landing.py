@@ -17,6 +17,7 @@ def landing_of(cut: Cut, job: Job, answer: Mapping[str, Json], *, arrived_ns: in
     return Landing(
         run_id=job.run_id,
         state=RunState(answer["state"]),
+        tenant=answer.get("tenant") or "default",
         spans=answer.get("spans", 0) or cut.spans,
         span_set_hash=answer.get("hash", ""),
         positions=job.positions,

@@ -25,17 +25,30 @@ class SpanSource:
         self._bytes = 0
 
     def slices(self, trace_id: bytes, positions: Sequence[Position]) -> Mapping[Signal, list[Slice]]:
-        """The trace's spans and log records in these journal records, each distinct one once.
+        """The trace's spans and log records in these journal records, each distinct one once; what another tenant
+        than the first record's sent under the same trace id is not among them.
 
         Raises:
             RecordLost: one of the records is no longer there.
             UnreadableInput: one is no request.
         """
         found: dict[Signal, dict[Slice, None]] = {"traces": {}, "logs": {}}
+        tenant = self.tenant(positions)
         for position in positions:
             record, slices = self._at(position)
+            if record.tenant != tenant:
+                continue  # nobody adds to the run of another by sending its trace id
             found[record.signal].update(dict.fromkeys(slices.get(trace_id, ())))
         return {signal: list(pieces) for signal, pieces in found.items()}
+
+    def tenant(self, positions: Sequence[Position]) -> str:
+        """Whose run it is: the tenant of its first record.
+
+        Raises:
+            RecordLost: that record is no longer there.
+            UnreadableInput: it is no request.
+        """
+        return self._at(min(positions))[0].tenant if positions else ""
 
     def close(self) -> None:
         """Close the journal's files."""

@@ -41,7 +41,9 @@ def score(source: SpanSource, checks: Sequence[Check], job: Mapping[str, Json]) 
     trace_id = bytes.fromhex(job["run_id"])
     answer: dict[str, Json] = {"id": job["id"], "state": "unscored", "spans": 0, "hash": "", "record": None}
     try:
-        pieces = source.slices(trace_id, [Position(*place) for place in job["positions"]])
+        positions = [Position(*place) for place in job["positions"]]
+        answer["tenant"] = source.tenant(positions)
+        pieces = source.slices(trace_id, positions)
         answer["spans"], answer["hash"] = len(pieces["traces"]), span_set_hash(pieces)
         found = decoded(pieces)
     except (RecordLost, UnreadableInput) as problem:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from redfirst.collector_processor.receiving.accepting import Refusal
+from redfirst.collector_processor.receiving.refusals import Refusal
 
 uvicorn = pytest.importorskip("uvicorn")
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n"

@@ -1,0 +1,77 @@
+"""``grpc.health.v1.Health``: whether requests would be served well now, for whoever balances load over servers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from enum import IntEnum
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]
+
+_NAME = "grpc.health.v1.Health"
+_LOOK = 0.5
+"""Seconds between two looks for those who watch."""
+_SERVICES = frozenset(
+    {
+        "",
+        "opentelemetry.proto.collector.trace.v1.TraceService",
+        "opentelemetry.proto.collector.logs.v1.LogsService",
+    }
+)
+
+
+class ServingStatus(IntEnum):
+    """``HealthCheckResponse.ServingStatus``."""
+
+    SERVING = 1
+    NOT_SERVING = 2
+    SERVICE_UNKNOWN = 3
+
+
+def health_service(ready: Callable[[], bool]) -> Any:
+    """The service. Everybody may ask it, as probes have no tokens."""
+
+    def status(service: str) -> ServingStatus:
+        if service not in _SERVICES:
+            return ServingStatus.SERVICE_UNKNOWN
+        return ServingStatus.SERVING if ready() else ServingStatus.NOT_SERVING
+
+    async def check(request: bytes, context: Any) -> bytes:
+        found = status(_service_of(request))
+        if found is ServingStatus.SERVICE_UNKNOWN:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "There is no such service here.")
+        return _response(found)
+
+    async def watch(request: bytes, _context: Any) -> AsyncIterator[bytes]:
+        service, said = _service_of(request), None
+        while True:
+            found = status(service)
+            if found is not said:
+                said = found
+                yield _response(found)
+            await asyncio.sleep(_LOOK)
+
+    methods = {
+        "Check": grpc.unary_unary_rpc_method_handler(check),
+        "Watch": grpc.unary_stream_rpc_method_handler(watch),
+    }
+    return grpc.method_handlers_generic_handler(_NAME, methods)
+
+
+def _service_of(request: bytes) -> str:
+    # HealthCheckRequest is one string in field 1, and so is this
+    from google.protobuf.message import DecodeError
+    from google.protobuf.wrappers_pb2 import StringValue
+
+    try:
+        return StringValue.FromString(request).value
+    except DecodeError:
+        return "undecodable"
+
+
+def _response(status: ServingStatus) -> bytes:
+    # HealthCheckResponse is one enum in field 1, and so, on the wire, is this
+    from google.protobuf.wrappers_pb2 import UInt32Value
+
+    return UInt32Value(value=status).SerializeToString()
