@@ -194,6 +194,7 @@ class Service:
         page.should_exit = True
         await servers[1]
         self._close()
+        _log.info("stopped", extra=fields(healthy=healthy, drained=drained))
         return healthy and drained
 
     async def _until(self, stop: asyncio.Event, servers: list[asyncio.Task[None]]) -> bool:

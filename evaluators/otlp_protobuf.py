@@ -161,7 +161,7 @@ def _attributes(pairs: Iterable[Any]) -> dict[str, AttributeValue]:
 def _value(value: Any) -> AttributeValue:
     """The Python value. Nesting is bounded: the protobuf parser refuses more than 100 levels."""
     kind = value.WhichOneof("value")
-    if kind is None:
+    if kind is None or kind == "string_value_strindex":  # a place in a table that these signals do not have
         return None
     if kind == "array_value":
         return tuple(_value(item) for item in value.array_value.values)
