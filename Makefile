@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ROOMS := evaluators instrumentation replay collector_processor
 
-.PHONY: demo reproduce lab test matrix lint typecheck contracts coverage wheel clean .rooms
+.PHONY: demo reproduce lab test matrix conformance lint typecheck contracts coverage wheel clean .rooms
 
 demo: $(VENV)/.installed ## a day of an agent's failures becomes tests that have been seen to fail
 	@$(BIN)/redfirst demo
@@ -21,6 +21,9 @@ test: $(VENV)/.installed ## the tests
 
 matrix: $(VENV)/.installed ## the table of facts by dialect in docs/dialects.md
 	$(BIN)/python -m tests.evaluators.conformance
+
+conformance: $(VENV)/.installed ## what the receiver does, in docs/conformance.md, from the tests that show it
+	$(BIN)/python -m tests.otlp.conformance
 
 lint: $(VENV)/.installed ## style, types, import contracts
 	$(BIN)/ruff check

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from redfirst.collector_processor.receiving.refusals import Refusal
+from tests.otlp.items import proves
 
 uvicorn = pytest.importorskip("uvicorn")
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n"
@@ -80,6 +81,7 @@ async def _send_a_slow_body(reader: asyncio.StreamReader, writer: asyncio.Stream
     return await reader.readuntil(b"\r\n\r\n")
 
 
+@proves(20)
 @pytest.mark.parametrize("talk", [_say_the_beginning, _ask_then_dawdle])
 def test_a_head_that_does_not_end_is_408(talk: Talk) -> None:
     """On a new connection and on one that has served; the connection is closed and the refusal counted."""
@@ -89,6 +91,7 @@ def test_a_head_that_does_not_end_is_408(talk: Talk) -> None:
     assert refused == [Refusal.TOO_SLOW]
 
 
+@proves(20)
 def test_a_head_without_end_is_431() -> None:
     """Before it fills the memory."""
     answer, refused = talked(_never_end, seconds=30)
@@ -97,6 +100,7 @@ def test_a_head_without_end_is_431() -> None:
     assert refused == [Refusal.LARGE_HEADERS]
 
 
+@proves(20)
 def test_a_connection_that_says_nothing_is_closed_and_is_no_refusal() -> None:
     """A load balancer looks whether the port is open."""
     assert talked(_say_nothing, seconds=0.2) == (b"", [])

@@ -29,7 +29,7 @@ def proves(*items: int) -> Callable[[Test], Test]:
 
 _SPEC = "OTLP 1.11.0"
 TRANSPORT: Mapping[int, Item] = {
-    1: Item("gRPC on 4317, HTTP on 4318, loopback unless told", f"{_SPEC}, default port"),
+    1: Item("ports 4317 (gRPC) and 4318 (HTTP), on loopback unless told", f"{_SPEC}, default port"),
     2: Item(
         "`POST` to the signals' paths; another path 404, another method 405", f"{_SPEC}, OTLP/HTTP request"
     ),

@@ -12,6 +12,8 @@ import time
 
 import pytest
 
+from tests.otlp.items import proves
+
 
 def test_a_second_service_on_one_home_is_refused(served):
     """The message names the process that has the home."""
@@ -56,6 +58,7 @@ def test_a_taken_port_names_the_holder_and_the_setting(stopped, name):
     assert len(told.strip().splitlines()) == 1
 
 
+@proves(46)
 def test_a_late_span_makes_a_new_version_that_supersedes(shared, tools):
     """The run is judged again over all its spans, and there is one latest version."""
     run = tools.a_run()
@@ -77,6 +80,7 @@ def test_a_late_span_makes_a_new_version_that_supersedes(shared, tools):
     assert [v["version"] for v in shared.get(f"/api/runs/{name}")["versions"]] == [1, 2]
 
 
+@proves(42, 46)
 def test_the_same_spans_again_make_no_new_version(shared, tools):
     """A batch that is sent twice changes nothing."""
     run = tools.a_run()
@@ -92,6 +96,7 @@ def test_the_same_spans_again_make_no_new_version(shared, tools):
     assert (shared.stored()[name].version, shared.stored()[name].spans) == (1, 3)
 
 
+@proves(24)
 def test_a_run_that_is_open_when_the_service_stops_goes_on_after_the_start(stopped, tools):
     """Half a run before a stop, the root after it: one verdict over both; and what was judged before is not again."""
     stopped.start(REDFIRST_IDLE_SECONDS="60")
@@ -116,6 +121,7 @@ def test_a_run_that_is_open_when_the_service_stops_goes_on_after_the_start(stopp
     assert stopped.metrics().get('redfirst_landed_total{state="scored"}') == 1
 
 
+@proves(24)
 def test_stopping_judges_what_is_due_and_exits_with_zero(stopped, tools):
     """A run whose settle time is over when the service is told to stop has its verdict when it has stopped."""
     stopped.start()
