@@ -30,6 +30,13 @@ def _address(text: str) -> str:
     return text
 
 
+def _variable(text: str) -> str:
+    """``env:NAME`` and nothing else."""
+    if not text.removeprefix(ENVIRONMENT) or not text.startswith(ENVIRONMENT):
+        raise ValueError("give it as env:NAME, so that no secret stands in a file")
+    return text
+
+
 def _from_json(given: object) -> object:
     """A value as the environment gives it, as JSON text."""
     if not isinstance(given, str):
@@ -190,7 +197,7 @@ class TokenSettings(BaseModel):
 
     tenant: Name
     """Whose it is: stands with every run that is sent with it. A tenant may have several, to change from one to another."""
-    token: str = Field(pattern=f"^{ENVIRONMENT}.+")
+    token: Annotated[str, AfterValidator(_variable)]
     """``env:NAME`` reads it from the environment."""
 
 

@@ -9,9 +9,6 @@ from typing import Any
 
 from redfirst.collector_processor.journal.format import Signal
 
-_QUICK = b"\x0a\x10"
-"""How nearly every span begins: field 1, sixteen bytes, which are its trace id."""
-
 
 @dataclass(frozen=True, slots=True)
 class Slice:
@@ -59,11 +56,9 @@ def joined(slices: Iterable[Slice]) -> bytes:
 
 
 def _trace_of_span(item: bytes) -> bytes:
-    if item[:2] == _QUICK:
-        return item[2:18]
-    from opentelemetry.proto.trace.v1.trace_pb2 import Span
-
-    return Span.FromString(item).trace_id
+    # the whole item is looked at: of a field that is there twice the last counts, for everybody who decodes it
+    trace_id: bytes = _span_type().FromString(item).trace_id
+    return trace_id
 
 
 def _trace_of_log(item: bytes) -> bytes:
@@ -72,9 +67,18 @@ def _trace_of_log(item: bytes) -> bytes:
     return LogRecord.FromString(item).trace_id
 
 
-@functools.cache
 def _request_type() -> Any:
     """A request of either signal as it lies on the wire, with resource, scope and items as plain bytes."""
+    return _types()["Request"]
+
+
+def _span_type() -> Any:
+    """A span of which only the trace id is decoded."""
+    return _types()["Span"]
+
+
+@functools.cache
+def _types() -> Mapping[str, Any]:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     field = descriptor_pb2.FieldDescriptorProto
@@ -106,6 +110,10 @@ def _request_type() -> Any:
         ("schema_url", 3, field.TYPE_STRING, False, ""),
     )
     message("Request", ("groups", 1, field.TYPE_MESSAGE, True, ".redfirst.slices.Group"))
+    message("Span", ("trace_id", 1, field.TYPE_BYTES, False, ""))
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("redfirst.slices.Request"))
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"redfirst.slices.{name}"))
+        for name in ("Request", "Span")
+    }

@@ -32,6 +32,18 @@ def test_a_wrong_key_names_the_file_and_the_line(tmp_path):
         configured(load_project(tmp_path))
 
 
+def test_a_token_stands_in_no_file(tmp_path):
+    """It is given as the name of a variable; the message does not show it."""
+    (tmp_path / "redfirst.yaml").write_text("serve:\n  tokens: [{tenant: a, token: s3cret}]\n")
+
+    with pytest.raises(ConfigurationError, match=r"redfirst\.yaml:2: .*env:NAME") as wrong:
+        configured(load_project(tmp_path))
+    assert "s3cret" not in str(wrong.value)
+    with pytest.raises(ConfigurationError, match="REDFIRST_TOKENS: .*env:NAME") as wrong:
+        in_force(ServeSettings(), {"REDFIRST_TOKENS": '[{"tenant": "a", "token": "s3cret"}]'})
+    assert "s3cret" not in str(wrong.value)
+
+
 def test_the_service_listens_on_loopback_unless_told():
     """Nobody else's network is let in by default."""
     assert ServeSettings().host == "127.0.0.1"

@@ -6,14 +6,17 @@ import json
 import math
 
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from redfirst.collector_processor.receiving.json_request import TOO_DEEP
+from redfirst.collector_processor.receiving.request import heads_of
+from redfirst.collector_processor.scoring.slices import cut
 from redfirst.evaluators.otlp import decode_traces
-from tests.otlp.bodies import JSON, NOW, SPAN, TRACE, a_span, body, json_body, json_of, request
+from tests.otlp.bodies import JSON, NOW, SPAN, TRACE, a_span, body, json_body, json_of, logs, request
 from tests.otlp.items import proves
 from tests.otlp.receiver import Receiver
-from tests.otlp.wire import as_otlp_json, everything, nested, with_bad_text
+from tests.otlp.wire import as_otlp_json, everything, field, nested, with_bad_text
 
 
 def odd(receiver: Receiver, what: str) -> float:
@@ -48,6 +51,28 @@ def test_28_spans_without_ids_are_refused(receiver, kept, trace_id, span_id):
     """An id of another length, or of zeros alone, is none."""
     assert receiver.post("/v1/traces", body(a_span(span_id, trace_id=trace_id), a_span())).body != b""
     assert [span.span_id for span in kept()] == [SPAN]
+
+
+@proves(28)
+def test_28_an_id_that_is_there_twice(receiver):
+    """The last counts, as for everybody who decodes it: for what assembly is told, and for what the run is read from."""
+    other = bytes(15) + b"\x07"
+    twice = a_span().SerializeToString() + field(1, other)
+    assert receiver.post("/v1/traces", field(1, field(2, field(2, twice)))).body == b""
+    kept = receiver.records()[-1].body
+    assert heads_of(kept, "traces").keys() == cut(kept, "traces").keys() == {other}
+
+
+@proves(25)
+def test_25_log_records_without_a_trace(receiver, fresh):
+    """Kept and counted, or, with `traceless_logs: refuse`, left out by partial success; those with a trace are kept."""
+    data = logs({"time_unix_nano": 1}, {"time_unix_nano": 1, "trace_id": TRACE})
+    before = odd(receiver, "no_trace")
+    assert (receiver.post("/v1/logs", data).body, odd(receiver, "no_trace")) == (b"", before + 1)
+    with fresh(keep_traceless=False) as strict:
+        found = ExportLogsServiceResponse.FromString(strict.post("/v1/logs", data).body).partial_success
+        assert (found.rejected_log_records, [log.trace_id for log in strict.logs()]) == (1, [TRACE])
+        assert "without a trace id" in found.error_message
 
 
 @proves(29)
@@ -193,9 +218,9 @@ def test_36_deep_values_in_protobuf(receiver, kept, levels, kind):
     """Beyond what parsers take everywhere a mark stands in the value's place; the span and its neighbour are kept."""
     found = receiver.post("/v1/traces", nested(levels, kind))
     assert (found.status, len(kept())) == (200, 2)
-    cut = TOO_DEEP.encode() in receiver.records()[-1].body
-    assert cut == (levels > 30)
-    assert (b"nested too deeply" in found.body) == cut
+    marked = TOO_DEEP.encode() in receiver.records()[-1].body
+    assert marked == (levels > 30)
+    assert (b"nested too deeply" in found.body) == marked
 
 
 @proves(36)
@@ -225,6 +250,14 @@ def test_37_of_a_key_twice_the_last(receiver, kept):
     receiver.post("/v1/traces", body(span))
     assert len(kept()[0].attributes) == 2
     assert decode_traces(body(*kept()))[0].attributes == {"k": "two"}
+
+
+@proves(37)
+def test_37_of_a_json_name_twice_the_last(receiver, kept):
+    """An object that has one name twice is read as JSON's parsers read it."""
+    twice = json_body().replace(b'"name": "chat"', b'"name": "first", "name": "last"')
+    assert receiver.post("/v1/traces", twice, content_type=JSON).body == b"{}"
+    assert kept()[0].name == "last"
 
 
 @proves(39, 40, 41)
