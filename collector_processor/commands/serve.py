@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import os
+import resource
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from redfirst.collector_processor.settings import ServeSettings, configured, in_
 from redfirst.evaluators.rules import load_rules
 from redfirst.replay.project import Project, load_project, project_at
 
+_OPEN_FILES = 65_536
 _NEEDED = ("uvicorn", "httptools", "grpc", "zstandard")
 
 
@@ -51,8 +53,17 @@ def execute(options: argparse.Namespace) -> int:
     beside = _companions(settings, home, scenarios=project.scenarios, say=_say)
     tenants = configured_tenants(settings.tokens, os.environ)
     log_to(form=settings.log)
+    _let_many_in()
     service = Service(home, settings, rules=rules, say=_say, companions=beside, tenants=tenants)
     return 0 if asyncio.run(service.run()) else 1
+
+
+def _let_many_in() -> None:
+    """Have as many open files as we may: idle senders must not keep the journal from opening its next segment."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _say(text: str) -> None:

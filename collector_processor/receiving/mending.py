@@ -7,7 +7,7 @@ place, and a record that is no message is left out. Everything else stays the by
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from redfirst.collector_processor.receiving.json_request import DEEPEST, TOO_DEEP, descriptor_type
@@ -20,6 +20,8 @@ _GROUPS, _RESOURCE, _SCOPES, _SCOPE, _ITEMS = 1, 1, 2, 1, 2
 """Field numbers, the same for spans and for log records."""
 
 Counts = dict[str, int]
+Bytes = bytes | memoryview
+"""A part of the request, looked at where it lies: a large one is not copied for every level of it."""
 
 
 def mended(body: bytes, kind: Any, counts: Counts) -> tuple[bytes, int]:
@@ -31,8 +33,8 @@ def mended(body: bytes, kind: Any, counts: Counts) -> tuple[bytes, int]:
     """
     outline = kind.DESCRIPTOR.fields_by_number[_GROUPS].message_type
     lost = 0
-    groups: list[bytes] = []
-    for number, wire, value, raw in _fields(body):
+    groups: list[Bytes] = []
+    for number, wire, value, raw in _fields(memoryview(body)):
         if number != _GROUPS or wire != _BYTES:
             groups.append(raw)
             continue
@@ -42,9 +44,9 @@ def mended(body: bytes, kind: Any, counts: Counts) -> tuple[bytes, int]:
     return b"".join(groups), lost
 
 
-def _group(data: bytes, outline: Any, kind: Any, counts: Counts) -> tuple[bytes, int]:
+def _group(data: memoryview, outline: Any, kind: Any, counts: Counts) -> tuple[bytes, int]:
     lost = 0
-    parts: list[bytes] = []
+    parts: list[Bytes] = []
     for number, wire, value, raw in _fields(data):
         if number == _SCOPES and wire == _BYTES:
             scope, left_out = _scope(value, outline.fields_by_number[_SCOPES].message_type, kind, counts)
@@ -55,37 +57,49 @@ def _group(data: bytes, outline: Any, kind: Any, counts: Counts) -> tuple[bytes,
     return b"".join(parts), lost
 
 
-def _scope(data: bytes, outline: Any, kind: Any, counts: Counts) -> tuple[bytes, int]:
-    lost = 0
-    parts: list[bytes] = []
+def _scope(data: memoryview, outline: Any, kind: Any, counts: Counts) -> tuple[bytes, int]:
+    parts: list[Bytes] = []
+    items: list[tuple[memoryview, memoryview]] = []
     for number, wire, value, raw in _fields(data):
-        if number != _ITEMS or wire != _BYTES:
-            parts.append(_plain(number, wire, value, raw, outline, _OUTER, counts))
-        elif _parses(value, kind):
-            parts.append(raw)
+        if number == _ITEMS and wire == _BYTES:
+            items.append((value, raw))
         else:
-            try:
-                item = outline.fields_by_number[_ITEMS].message_type
-                whole = _message(value, item, _OUTER + 1, counts)
-            except UnreadableInput:
-                lost += 1
-                continue
-            parts.append(_field(_ITEMS, whole))
-    return b"".join(parts), lost
+            parts.append(_plain(number, wire, value, raw, outline, _OUTER, counts))
+    whole = _items(items, outline.fields_by_number[_ITEMS].message_type, kind, counts)
+    return b"".join((*parts, *whole)), len(items) - len(whole)
 
 
-def _parses(item: bytes, kind: Any) -> bool:
-    """Whether a request with this record alone can be read."""
+def _items(
+    items: Sequence[tuple[memoryview, memoryview]], item: Any, kind: Any, counts: Counts
+) -> list[Bytes]:
+    """The records, those that cannot be read mended or left out. They are found by halving: most are good."""
+    raws: list[Bytes] = [raw for _, raw in items]
+    if not items or _parses(b"".join(raws), kind):
+        return raws
+    if len(items) > 1:
+        middle = len(items) // 2
+        return [
+            *_items(items[:middle], item, kind, counts),
+            *_items(items[middle:], item, kind, counts),
+        ]
+    try:
+        return [_field(_ITEMS, _message(items[0][0], item, _OUTER + 1, counts))]
+    except UnreadableInput:
+        return []
+
+
+def _parses(items: bytes, kind: Any) -> bool:
+    """Whether a request with these records alone can be read."""
     from google.protobuf.message import DecodeError
 
     try:
-        kind.FromString(_field(_GROUPS, _field(_SCOPES, _field(_ITEMS, item))))
+        kind.FromString(_field(_GROUPS, _field(_SCOPES, items)))
     except DecodeError:
         return False
     return True
 
 
-def _message(data: bytes, descriptor: Any, depth: int, counts: Counts) -> bytes:
+def _message(data: memoryview, descriptor: Any, depth: int, counts: Counts) -> bytes:
     return b"".join(
         _plain(number, wire, value, raw, descriptor, depth, counts)
         for number, wire, value, raw in _fields(data)
@@ -93,18 +107,18 @@ def _message(data: bytes, descriptor: Any, depth: int, counts: Counts) -> bytes:
 
 
 def _plain(
-    number: int, wire: int, value: bytes, raw: bytes, descriptor: Any, depth: int, counts: Counts
-) -> bytes:
+    number: int, wire: int, value: memoryview, raw: memoryview, descriptor: Any, depth: int, counts: Counts
+) -> Bytes:
     """One field of a message at a depth, as it may stand."""
     inner, is_text = _known(descriptor).get(number, (None, False))
     if wire != _BYTES or not (inner or is_text):
         return raw
     if is_text:
         try:
-            value.decode("utf-8")
+            str(value, "utf-8")
         except UnicodeDecodeError:
             counts["bad_utf8"] = counts.get("bad_utf8", 0) + 1
-            return _field(number, value.decode("utf-8", "replace").encode())
+            return _field(number, str(value, "utf-8", "replace").encode())
         return raw
     if inner.name == "AnyValue" and depth + 1 > DEEPEST:
         counts["too_deep"] = counts.get("too_deep", 0) + 1
@@ -119,7 +133,7 @@ def _known(descriptor: Any) -> dict[int, tuple[Any, bool]]:
     return {field.number: (field.message_type, field.type == text) for field in descriptor.fields}
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
+def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview, memoryview]]:
     """Number, wire type, value and the whole of each field.
 
     Raises:
@@ -147,7 +161,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
         at = end
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while at < len(data) and shift < 70:
         byte = data[at]
@@ -159,8 +173,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise UnreadableInput(f"the number at byte {at} is cut short")
 
 
-def _field(number: int, value: bytes) -> bytes:
-    return _written(number << 3 | _BYTES) + _written(len(value)) + value
+def _field(number: int, value: Bytes) -> bytes:
+    return b"".join((_written(number << 3 | _BYTES), _written(len(value)), value))
 
 
 def _written(value: int) -> bytes:

@@ -17,6 +17,7 @@ def row(run: StoredRun) -> dict[str, Json]:
         "state": run.state.value,
         "spans": run.spans,
         "agent": run.agent,
+        "tenant": run.tenant,
         "flagged": run.flagged,
         "failed": list(run.failed),
         "labels": [labelled(label) for label in run.labels],

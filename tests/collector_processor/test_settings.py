@@ -39,7 +39,7 @@ def test_a_token_stands_in_no_file(tmp_path):
     with pytest.raises(ConfigurationError, match=r"redfirst\.yaml:2: .*env:NAME") as wrong:
         configured(load_project(tmp_path))
     assert "s3cret" not in str(wrong.value)
-    with pytest.raises(ConfigurationError, match="REDFIRST_TOKENS: .*env:NAME") as wrong:
+    with pytest.raises(ConfigurationError, match=r"REDFIRST_TOKENS: .*env:NAME") as wrong:
         in_force(ServeSettings(), {"REDFIRST_TOKENS": '[{"tenant": "a", "token": "s3cret"}]'})
     assert "s3cret" not in str(wrong.value)
 
