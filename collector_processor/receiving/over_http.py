@@ -41,7 +41,7 @@ class HttpReceiver:
         self._acceptor = acceptor
         self._options = options or HttpOptions()
         paths = (*_SIGNALS, *((_METRICS,) if self._options.metrics == "refuse" else ()))
-        self._paths = {f"{self._options.prefix}{path}": path for path in paths}
+        self._paths: dict[str, str] = {f"{self._options.prefix}{path}": path for path in paths}
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
