@@ -143,7 +143,7 @@ def test_20_stalled_calls_give_their_places_up(fresh):
             for one in stalled:
                 await one.wait_for_connection()
             codes: set[grpc.StatusCode] = set()
-            for _ in range(20):
+            for _ in range(10):
                 try:
                     await channel.unary_unary(TRACES)(body(), timeout=20)
                 except grpc.RpcError as problem:
