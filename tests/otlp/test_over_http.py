@@ -6,7 +6,6 @@ import gzip
 import json
 import socket
 import threading
-import time
 import zlib
 
 import pytest
@@ -19,6 +18,7 @@ from redfirst.collector_processor.receiving.over_http import HttpOptions
 from tests.otlp.bodies import JSON, PROTOBUF, a_span, body, json_body, json_of, logs, metrics
 from tests.otlp.items import proves
 from tests.otlp.receiver import Answer, answer, head
+from tests.service.conftest import eventually
 
 
 def status_of(found: Answer) -> Status:
@@ -177,13 +177,11 @@ def test_09_one_budget(fresh):
             head("POST", "/v1/traces", {"content-type": PROTOBUF, "content-length": "190000"})
             + bytes(189_000)
         )
-        while receiver.acceptor.budget.used < 189_000:
-            time.sleep(0.01)
+        eventually(lambda: receiver.acceptor.budget.used >= 189_000)
         pushed = receiver.post("/v1/traces", bytes(150_000))
         assert (pushed.status, pushed.headers["retry-after"]) == (503, "1")
         first.close()
-        while receiver.acceptor.budget.used:
-            time.sleep(0.01)
+        eventually(lambda: receiver.acceptor.budget.used == 0)
         assert receiver.post("/v1/traces", body()).status == 200
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -174,8 +173,7 @@ def test_24_sigterm_under_load(other):
     senders = [threading.Thread(target=send, args=(protocol,)) for protocol in ("http", "http", "grpc")]
     for sender in senders:
         sender.start()
-    while len(acknowledged) < 150:
-        time.sleep(0.01)
+    eventually(lambda: len(acknowledged) >= 150, within=60)
     assert other.process is not None
     other.process.terminate()
     ended.set()
