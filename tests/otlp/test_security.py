@@ -138,6 +138,34 @@ def test_21_certificates_are_renewed(tmp_path, fresh, authority):
 
 
 @proves(21)
+def test_21_authorities_of_senders_are_renewed(tmp_path, fresh, authority):
+    """After a change, senders of the new authority get in and those of the old do not, over either protocol, also ones
+    that do not say which name they look for."""
+    old, new = tmp_path / "old", trustme.CA(key_type=trustme.KeyType.ECDSA)
+    old.mkdir()
+    write(old, authority)
+
+    def nameless(shown: Path, trusted: trustme.CA) -> int:
+        context = trusting(trusted, shown=shown)
+        context.check_hostname = False
+        host, _, port = receiver.http.rpartition(":")
+        with context.wrap_socket(socket.create_connection((host, int(port)), 20)) as connection:
+            return receiver.post("/v1/traces", body(), connection=connection).status
+
+    def over_grpc(shown: Path, trusted: trustme.CA) -> grpc.StatusCode:
+        key, chain = (shown / "key.pem").read_bytes(), (shown / "cert.pem").read_bytes()
+        return grpc_status(receiver, grpc.ssl_channel_credentials(trusted.cert_pem.bytes(), key, chain))
+
+    with secured(tmp_path, fresh, authority, mutual=True) as receiver:
+        assert (nameless(old, authority), over_grpc(old, authority)) == (200, grpc.StatusCode.OK)
+        write(tmp_path, new)
+        assert (nameless(tmp_path, new), over_grpc(tmp_path, new)) == (200, grpc.StatusCode.OK)
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            nameless(old, new)
+        assert over_grpc(old, new) is grpc.StatusCode.UNAVAILABLE
+
+
+@proves(21)
 def test_21_a_certificate_that_is_none_stops_the_start(tmp_path, authority):
     """The message names the files and what to give."""
     write(tmp_path, authority)

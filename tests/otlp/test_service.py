@@ -12,8 +12,11 @@ from typing import Any
 
 import grpc
 import pytest
+import trustme
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.sdk.trace.export import SpanExportResult
 
@@ -153,6 +156,26 @@ def test_15_a_disk_that_is_full(other):
     assert (got(f"{other.page}/readyz"), health(other.grpc)) == (503, NOT_SERVING)
     assert other.metrics()['redfirst_rejected_total{reason="full"}'] == 2
     assert "redfirst_spans_accepted_total" not in other.metrics()
+
+
+@proves(21)
+def test_21_exporters_over_tls(other, tmp_path):
+    """`serve: tls:` is in force on both ports: Python's exporters deliver when they trust the certificate's authority."""
+    authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
+    issued = authority.issue_cert("localhost", "127.0.0.1", key_type=trustme.KeyType.ECDSA)
+    issued.cert_chain_pems[0].write_to_path(str(tmp_path / "cert.pem"))
+    issued.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    other.start(REDFIRST_TLS=json.dumps({"certificate": "cert.pem", "key": "key.pem"}))
+    assert other.http.startswith("https://127.0.0.1:")
+    trusted = grpc.ssl_channel_credentials((tmp_path / "ca.pem").read_bytes())
+    for exporter in (
+        HttpExporter(f"{other.http}/v1/traces", certificate_file=str(tmp_path / "ca.pem"), timeout=20),
+        GrpcExporter(other.grpc, credentials=trusted, timeout=20),
+    ):
+        assert exporter.export(a_run(spans=2)) is SpanExportResult.SUCCESS
+        exporter.shutdown()
+    eventually(lambda: len(other.stored()) == 2)
 
 
 @proves(24)
