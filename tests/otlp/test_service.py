@@ -159,8 +159,10 @@ def test_15_a_disk_that_is_full(other):
 
 
 @proves(21)
-def test_21_exporters_over_tls(other, tmp_path):
+def test_21_exporters_over_tls(other, tmp_path, monkeypatch):
     """`serve: tls:` is in force on both ports: Python's exporters deliver when they trust the certificate's authority."""
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # requests would take them before what it is given
+        monkeypatch.delenv(name, raising=False)
     authority = trustme.CA(key_type=trustme.KeyType.ECDSA)
     issued = authority.issue_cert("localhost", "127.0.0.1", key_type=trustme.KeyType.ECDSA)
     issued.cert_chain_pems[0].write_to_path(str(tmp_path / "cert.pem"))
