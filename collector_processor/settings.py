@@ -9,7 +9,16 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import orjson
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.replay.project import Project
@@ -269,6 +278,16 @@ class ServeSettings(BaseModel):
     """When flagged runs raise an alert and who is told; JSON when given by the environment."""
     metrics_export: Annotated[MetricsExportSettings | None, BeforeValidator(_from_json)] = None
     """An OTLP endpoint that gets the metrics of ``/metrics``; JSON when given by the environment."""
+
+    @field_validator("receive_bytes")
+    @classmethod
+    def _holds_the_largest(cls, given: int | None, about: ValidationInfo) -> int | None:
+        largest = about.data.get("max_body_bytes", 0)
+        if given is not None and given < largest:
+            raise ValueError(
+                f"give at least max_body_bytes ({largest}), or no request of that size is ever taken"
+            )
+        return given
 
 
 _WITH_SECRETS = frozenset({"forward", "alerts", "metrics_export", "tokens"})

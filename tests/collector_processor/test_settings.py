@@ -44,6 +44,12 @@ def test_a_token_stands_in_no_file(tmp_path):
     assert "s3cret" not in str(wrong.value)
 
 
+def test_the_budget_holds_the_largest_request():
+    """A smaller one would push that request back for ever."""
+    with pytest.raises(ConfigurationError, match=r"REDFIRST_RECEIVE_BYTES=99: .*max_body_bytes \(100\)"):
+        in_force(ServeSettings(max_body_bytes=100), {"REDFIRST_RECEIVE_BYTES": "99"})
+
+
 def test_the_service_listens_on_loopback_unless_told():
     """Nobody else's network is let in by default."""
     assert ServeSettings().host == "127.0.0.1"
