@@ -96,6 +96,11 @@ VERBS: tuple[Verb, ...] = (
         "redfirst.collector_processor.commands.prove",
         "execute the agent and see it fail for production's reason",
     ),
+    Verb(
+        "verify",
+        "redfirst.collector_processor.commands.verify",
+        "run the fixed agent until its green runs are no luck",
+    ),
     Verb("run", "redfirst.collector_processor.commands.run", "run scenarios against the agent as it is now"),
     Verb(
         "report",

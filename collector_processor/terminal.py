@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+import threading
+from collections import Counter
 from pathlib import Path
-from typing import TextIO
+from typing import Self, TextIO
 
 WIDTH = 80
+_BAR = 24
 _CODES = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 
 
@@ -76,3 +79,39 @@ def near(folder: Path) -> str:
     """A folder as it is named from here."""
     here = Path.cwd()
     return str(folder.resolve().relative_to(here) if folder.resolve().is_relative_to(here) else folder)
+
+
+class Progress:
+    """A bar on stderr while runs are made, and nothing where stderr is no terminal. Called from several threads."""
+
+    def __init__(self, total: int, noun: str, out: TextIO | None = None) -> None:
+        self._out = out or sys.stderr
+        self._shows = self._out.isatty() and total > 1
+        self._total = total
+        self._noun = noun
+        self._lock = threading.Lock()  # guards the counts and the line on the screen
+        self._done = 0
+        self._kinds: Counter[str] = Counter()
+        self._draw()
+
+    def step(self, kind: str) -> None:
+        """One more is done, and how it ended."""
+        with self._lock:
+            self._done += 1
+            self._kinds[kind] += 1
+            self._draw()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shows:
+            print("\r\033[K", end="", file=self._out, flush=True)
+
+    def _draw(self) -> None:
+        if not self._shows:
+            return
+        filled = _BAR * self._done // self._total
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._kinds.items()))
+        text = f"{'█' * filled}{'·' * (_BAR - filled)} {self._done} of {counted(self._total, self._noun)}  {kinds}"
+        print(f"\r\033[K{fit(text, WIDTH - 1)}", end="", file=self._out, flush=True)

@@ -10,17 +10,21 @@ from typing import Any
 Json = Any
 
 
-def load(reference: str) -> Callable[..., Any]:
-    """The agent that ``module:factory`` makes.
+def load(reference: str, options: Mapping[str, Json] | None = None) -> Callable[..., Any]:
+    """The agent that ``module:factory`` makes, called with these keyword arguments.
 
     Raises:
-        TypeError: what the factory gave cannot be called.
+        TypeError: the factory does not take them, or what it gave cannot be called.
     """
     module, _, factory = reference.partition(":")
     made: Any = importlib.import_module(module)
     for part in factory.split("."):
         made = getattr(made, part)
-    agent: Any = made()
+    given = dict(options or {})
+    refused = [name for name in given if not _takes(made, name)]
+    if refused:
+        raise TypeError(f"{factory} takes no {refused[0]}; let it: def {factory}(*, {refused[0]}=…)")
+    agent: Any = made(**given)
     if inspect.iscoroutine(agent):
         agent.close()
         raise TypeError(f"{factory} is asynchronous; a factory is a plain function that returns the agent")
@@ -28,6 +32,11 @@ def load(reference: str) -> Callable[..., Any]:
         raise TypeError(f"{factory}() gave {type(agent).__name__}, which is not a function of the request")
     called: Callable[..., Any] = agent
     return called
+
+
+def _takes(factory: Callable[..., Any], name: str) -> bool:
+    parameters = inspect.signature(factory).parameters
+    return name in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
 def call(agent: Callable[..., Any], request: Mapping[str, Json]) -> object:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from redfirst.replay import leaving
 from redfirst.replay.calling import call, load
 from redfirst.replay.environment import Environment
+from redfirst.replay.injection import FaultKind, Injection
 from redfirst.replay.stop import HarnessStop, StopKind
 from redfirst.replay.tape import ModelTape, ModelTurn, Response, ToolFixture, ToolTape
 from redfirst.replay.watching import watch
@@ -115,6 +116,7 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
             "tape_decisions": environment.tape_decisions,
             "live_decisions": environment.live_decisions,
             "unfrozen": dict(world.unfrozen),
+            "injected": environment.injected,
             "spans": to_otlp_json(spans.get_finished_spans()),
         }
 
@@ -126,7 +128,7 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
     answer: object = None
     error: BaseException | None = None
     try:
-        agent = load(job["agent"])
+        agent = load(job["agent"], job["options"])
         imported = True
         answer = call(agent, job["request"])
     except BaseException as problem:  # noqa: BLE001 - the agent's own end, whatever it is, is the result
@@ -176,6 +178,7 @@ def _environment(job: Mapping[str, Json], world: World) -> Environment:
         state=job["state"],
         world=world,
         live_off_tape=job["live_off_tape"],
+        injection=None if job["inject"] is None else Injection(job["inject"][0], FaultKind(job["inject"][1])),
     )
 
 

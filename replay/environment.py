@@ -18,6 +18,7 @@ from redfirst.evaluators.canonical import canonical_text, digest, same
 from redfirst.instrumentation.capture import plain
 from redfirst.instrumentation.conversation import read_reply
 from redfirst.instrumentation.door import Answer, Door, DoorCall, Failed, Played
+from redfirst.replay.injection import Injection
 from redfirst.replay.pointers import assign, remove
 from redfirst.replay.stop import HarnessStop, StopKind
 from redfirst.replay.tape import ModelTape, ModelTurn, Response, ToolTape, write_key
@@ -41,14 +42,17 @@ class Environment:
         state: Mapping[str, Json] | None,
         world: World,
         live_off_tape: bool = False,
+        injection: Injection | None = None,
     ) -> None:
         """``model=None`` lets the model answer live; ``state=None`` when the incident reported none.
 
-        ``live_off_tape`` lets it answer live where its tape holds no turn for the request.
+        ``live_off_tape`` lets it answer live where its tape holds no turn for the request; ``injection`` is a
+        fault that one tool call is given in place of its answer.
         """
         self._tools = tools
         self._model = model
         self._live_off_tape = live_off_tape
+        self._injection = injection
         self._state = deepcopy(dict(state)) if state is not None else None
         self._world = world
         self._lock = threading.RLock()
@@ -64,6 +68,11 @@ class Environment:
         self.tape_decisions = 0
         self.live_decisions: list[str] = []
         """What the agent's code decided by itself, in words."""
+
+    @property
+    def injected(self) -> bool:
+        """Whether the fault that was to be put in was."""
+        return self._injection is not None and self._injection.met
 
     # -- the door
 
@@ -168,12 +177,23 @@ class Environment:
                 self.live_decisions.append(f"{call.name} was run without being asked for")
         event: dict[str, Json] = {"kind": "tool", "name": call.name, "arguments": call.arguments}
         self.events.append(event)
+        fault = None if self._injection is None else self._injection.failure(call.name)
+        if fault is not None:
+            event["injected"] = type(fault).__name__
+            return Failed(fault)
         response = self._tools.find(call.name, call.arguments, self._writes)
         event["answer"] = digest([response.returns, response.error])[:16]
         self._apply(response, call.arguments)
         if response.error is not None:
             return Failed(recorded_error(response.error))
-        return Played(rebuild(response.returns, call.function), failed=response.failed)
+        return Played(rebuild(self._returned(call, response), call.function), failed=response.failed)
+
+    def _returned(self, call: DoorCall, response: Response) -> Json:
+        """What is handed out: the recorded value, or what an injection makes of it."""
+        if self._injection is None:
+            return response.returns
+        earliest = self._tools.earliest(call.name, call.arguments)
+        return self._injection.altered(call.name, response.returns, earliest.returns)
 
     def _apply(self, response: Response, arguments: Mapping[str, Json]) -> None:
         fixture = self._tools.fixtures[response.tool]

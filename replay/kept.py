@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,31 @@ RESULT_FILE = "result.json"
 SPANS_FILE = "spans.otlp.jsonl"
 
 
-def keep(home: Path, scenario: str, mode: str, result: Result, *, draw: int, at: float) -> Path:
-    """Write one run and give its folder. ``at`` is Unix seconds, passed in.
+def keep(
+    home: Path,
+    scenario: str,
+    mode: str,
+    result: Result,
+    *,
+    draw: int,
+    at: float,
+    attempt: int = 0,
+    more: Mapping[str, Json] | None = None,
+) -> Path:
+    """Write one run and give its folder. ``at`` is Unix seconds, passed in; ``more`` joins its result.
 
     Raises:
         CannotWrite: there is no room, or the folder may not be written.
     """
-    run_id = f"{int(at * 1000):013d}-{scenario}-{draw}-{digest([result.execution.events, at])[:6]}"
+    run_id = (
+        f"{int(at * 1000):013d}-{scenario}-{draw}-{digest([result.execution.events, at, attempt, more])[:6]}"
+    )
     folder = home / "runs" / run_id
     with files.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     files.write(folder / SPANS_FILE, f"{json.dumps(result.execution.otlp_json)}\n".encode())
-    files.write(folder / RESULT_FILE, f"{json.dumps(row(scenario, mode, result, draw), indent=1)}\n".encode())
+    body = {**row(scenario, mode, result, draw), **{k: v for k, v in (more or {}).items() if v is not None}}
+    files.write(folder / RESULT_FILE, f"{json.dumps(body, indent=1)}\n".encode())
     return folder
 
 

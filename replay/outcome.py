@@ -51,6 +51,15 @@ class Result:
         return self.outcome is RunOutcome.RED and not self.crashed and self.signature >= signature
 
     @property
+    def infra(self) -> bool:
+        """Whether a failure of the infrastructure ended it: nothing is known of the agent, and a retry may tell."""
+        return (
+            self.outcome is RunOutcome.NO_VERDICT
+            and self.run is not None
+            and self.run.termination.reason is Stop.INFRA
+        )
+
+    @property
     def failed(self) -> tuple[Verdict, ...]:
         """The verdicts that make it red, targets first."""
         return tuple(v for v in (*self.targets, *self.guards) if v.outcome is Outcome.FAILED)

@@ -27,6 +27,8 @@ def job(
     sources: Sequence[str],
     draw: int = 0,
     live_off_tape: bool = False,
+    options: Mapping[str, Json] | None = None,
+    inject: tuple[str, str] | None = None,
 ) -> Job:
     """What a child needs to play a scenario.
 
@@ -38,6 +40,8 @@ def job(
         sources: which recordings may answer tools, the preferred first.
         draw: number of the run; each has its own random numbers.
         live_off_tape: let the model answer live where the tape ends.
+        options: keyword arguments of the factory.
+        inject: a tool and the ``FaultKind`` that one call of it meets.
     """
     scenario = folder.scenario
     request = scenario.request.model_dump(exclude_none=True)
@@ -53,6 +57,8 @@ def job(
         sources=tuple(sources),
         model=None if turns is None else tuple(turns),
         live_off_tape=live_off_tape,
+        options=options or {},
+        inject=inject,
         state=scenario.world.state,
         scenario=scenario.id,
         closed=_closed(folder, project),

@@ -8,7 +8,6 @@ it does so with its model live, often enough; S6 the proof is written, bound to 
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from collections.abc import Callable
 from functools import cache
@@ -20,13 +19,13 @@ from redfirst.evaluators import ConfigurationError
 from redfirst.evaluators.check import judge
 from redfirst.replay.green import green_control
 from redfirst.replay.harness import harness_control
-from redfirst.replay.outcome import Result
+from redfirst.replay.outcome import Result, RunOutcome
 from redfirst.replay.project import Project
 from redfirst.replay.proving import BY_AGENT, Proving, Refused, incident, subjects
 from redfirst.replay.reds import live_red, recorded_red
 from redfirst.replay.report import Level, Refusal, Report, Step
 from redfirst.replay.scenario import PROOF_FILE, load
-from redfirst.replay.standing import SCHEMA, bind
+from redfirst.replay.standing import SCHEMA, bind, events_digest
 
 Json = Any
 
@@ -126,6 +125,7 @@ def _write(proving: Proving) -> str:
         "agent": {"reference": proving.agent, "version": _agent_version(proving)},
         "control": proving.control,
         "red": [_red_row(result) for result in proving.runs],
+        "rate": _rate(proving),
         "environment": {
             "redfirst": version("redfirst"), "python": platform.python_version(),
             "platform": f"{platform.system().lower()}-{platform.machine()}",
@@ -139,10 +139,18 @@ def _write(proving: Proving) -> str:
     return f"{PROOF_FILE} binds {len(folder.hashes())} files"
 
 
+def _rate(proving: Proving) -> dict[str, int] | None:
+    """How often the live runs failed this way: ``verify`` sizes its runs by it."""
+    if proving.level is not Level.LIVE:
+        return None
+    valid = [result for result in proving.runs if result.outcome is not RunOutcome.NO_VERDICT]
+    return {"red": sum(result.fails_as(proving.signature) for result in valid), "valid": len(valid)}
+
+
 def _red_row(result: Result) -> dict[str, Json]:
     return {
         "outcome": result.outcome.value,
-        "events_sha256": hashlib.sha256("\n".join(result.execution.events).encode()).hexdigest(),
+        "events_sha256": events_digest(result.execution),
         "tape_decisions": result.execution.tape_decisions,
         "live_decisions": len(result.execution.live_decisions),
         "unfrozen": sorted(result.execution.unfrozen),

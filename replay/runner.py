@@ -45,6 +45,10 @@ class Job:
     """Let the model answer live where the tape holds no turn for its request, instead of ending the run."""
     state: Mapping[str, Json] | None
     scenario: str
+    options: Mapping[str, Json] = field(default_factory=dict)
+    """Keyword arguments of the factory."""
+    inject: tuple[str, str] | None = None
+    """A tool and the ``FaultKind`` that one call of it meets."""
     closed: tuple[str, ...] = ()
     """Folders the agent may not read."""
     path: tuple[str, ...] = ()
@@ -72,6 +76,10 @@ class Execution:
     """Values that were this process's alone, and what they are: found in an event, they name its source."""
     output: str = ""
     """The end of what the agent printed."""
+    injected: bool = False
+    """Whether the fault that was to be put in was."""
+    requests: tuple[Mapping[str, Json], ...] = ()
+    """The arguments of its model calls, in order."""
 
     @property
     def may_lag(self) -> bool:
@@ -186,4 +194,6 @@ def _execution(job: Job, found: Mapping[str, Json], output: str, folder: str) ->
         unfrozen=found["unfrozen"],
         places={folder: "the working folder", str(found["pid"]): "the process id"},
         output=output,
+        injected=found["injected"],
+        requests=tuple(event["arguments"] for event in found["events"] if event["kind"] == "model"),
     )

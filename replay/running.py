@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
 from redfirst.evaluators import ConfigurationError
+from redfirst.replay.injection import FaultKind
 from redfirst.replay.kept import keep
 from redfirst.replay.outcome import Result, RunOutcome
 from redfirst.replay.playing import EVERYTHING, job, play
 from redfirst.replay.process import together
 from redfirst.replay.project import Project
+from redfirst.replay.runner import Job
 from redfirst.replay.scenario import SCENARIO_FILE, Folder, load
 from redfirst.replay.standing import Standing, standing
+from redfirst.replay.upkeep import Upkeep, upkeep
 
 LIVE_RUNS = 5
 """Runs in ``tools`` mode unless another number is asked for."""
+INFRA_RETRIES = 2
+"""How often a run that infrastructure ended is made again, unless another number is asked for."""
 
 
 class Mode(StrEnum):
@@ -31,17 +36,88 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked of a scenario."""
+
+    agent: str | None = None
+    """``module:factory`` instead of the configured one."""
+    mode: Mode = Mode.RECORDED
+    runs: int | None = None
+    """How often: 1 in recorded mode and ``LIVE_RUNS`` in tools mode when not given."""
+    infra_retries: int = INFRA_RETRIES
+    """How often one run is made again that a failure of the infrastructure ended."""
+    step_cap: int | None = None
+    """Given to the factory as ``step_cap``."""
+    inject: tuple[str, FaultKind] | None = None
+    """A tool, and the fault that one call of it meets."""
+
+    @property
+    def times(self) -> int:
+        """The number of runs."""
+        return self.runs or (1 if self.mode is Mode.RECORDED else LIVE_RUNS)
+
+    @property
+    def label(self) -> str:
+        """The mode under which the runs are kept: runs with a fault in them are never taken for others."""
+        return self.mode.value if self.inject is None else f"{self.mode.value}+inject"
+
+    @property
+    def conditions(self) -> dict[str, object]:
+        """What a kept run says of the conditions it was made under."""
+        return {
+            "agent": self.agent,
+            "cap": None if self.step_cap is None else f"step_cap={self.step_cap}",
+            "inject": None if self.inject is None else list(self.inject),
+        }
+
+    def require_sense(self) -> None:
+        """Let only what can be done through.
+
+        Raises:
+            ConfigurationError: a number that is none.
+        """
+        if self.runs is not None and self.runs < 1:
+            raise ConfigurationError(f"{self.runs} runs: give a number of at least 1.")
+        if self.infra_retries < 0:
+            raise ConfigurationError(f"--infra-retries {self.infra_retries}: give 0 or more.")
+        if self.step_cap is not None and self.step_cap < 1:
+            raise ConfigurationError(f"--step-cap {self.step_cap}: give a number of at least 1.")
+        if self.step_cap is not None and self.mode is Mode.RECORDED:
+            raise ConfigurationError(
+                "--step-cap: a tape holds no turn beyond the recorded ones; use --mode tools, with the model live."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """Every run of one scenario."""
 
     folder: Folder
     standing: Standing
-    mode: Mode
+    upkeep: Upkeep
+    asked: Asked
     results: tuple[Result, ...]
+    lost: int = 0
+    """Runs that a failure of the infrastructure ended and that were made again; ``results`` holds none of them."""
+
+    @property
+    def mode(self) -> Mode:
+        """What answered the agent."""
+        return self.asked.mode
+
+    @property
+    def gates(self) -> bool:
+        """Whether its outcome counts: a draft's does not, nor for a while that of one in quarantine."""
+        return self.standing.proven and self.upkeep.quarantine is None
 
     def count(self, outcome: RunOutcome) -> int:
         """How many runs ended so."""
         return sum(result.outcome is outcome for result in self.results)
+
+    @property
+    def valid(self) -> int:
+        """How many runs have a verdict."""
+        return len(self.results) - self.count(RunOutcome.NO_VERDICT)
 
     @property
     def outcome(self) -> RunOutcome:
@@ -50,6 +126,16 @@ class Outcome:
             if self.count(worst):
                 return worst
         return RunOutcome.GREEN
+
+    @property
+    def worst(self) -> Result:
+        """The first run with that outcome."""
+        return next(result for result in self.results if result.outcome is self.outcome)
+
+    @property
+    def said(self) -> str:
+        """Why, in a sentence."""
+        return self.worst.because
 
 
 def run(
@@ -62,43 +148,121 @@ def run(
     runs: int | None = None,
     workers: int = 2,
 ) -> Outcome:
-    """Play a scenario ``runs`` times (1 in recorded mode, ``LIVE_RUNS`` in tools mode).
-
-    Args:
-        path: the scenario's folder.
-        project: where agents are configured and runs are kept.
-        at: Unix seconds, for the names of the kept runs.
-        agent: ``module:factory`` instead of the configured one.
-        mode: what is live.
-        runs: how often.
-        workers: how many processes at once.
+    """Play one scenario: ``run_all`` of it, asked in the ordinary way.
 
     Raises:
         ConfigurationError: the scenario, the agent's reference or the number of runs is wrong.
         CannotWrite: the runs cannot be kept.
     """
-    if runs is not None and runs < 1:
-        raise ConfigurationError(f"{runs} runs: give a number of at least 1.")
-    folder = load(path)
-    reference = project.agent(folder.scenario.agent, agent)
-    times = runs or (1 if mode is Mode.RECORDED else LIVE_RUNS)
-    turns = [*folder.model, *(folder.control or [])] if mode is Mode.RECORDED else None
-    jobs = [
-        job(
-            folder,
-            reference,
-            project,
-            turns=turns,
-            sources=EVERYTHING,
-            draw=draw if mode is Mode.TOOLS else 0,
-        )
-        for draw in range(times)
+    asked = Asked(agent=agent, mode=mode, runs=runs)
+    (outcome,) = run_all([(path, asked)], project, at=at, workers=workers)
+    return outcome
+
+
+def run_all(
+    work: Sequence[tuple[Path, Asked]],
+    project: Project,
+    *,
+    at: float,
+    workers: int = 2,
+    told: Callable[[Result], None] | None = None,
+) -> list[Outcome]:
+    """Play scenarios, all their runs in one pool of processes, and keep each run as it ends.
+
+    Args:
+        work: the folders, each with what is asked of it.
+        project: where agents are configured and runs are kept.
+        at: Unix seconds, for the names of the kept runs and for what is due.
+        workers: how many processes at once.
+        told: called with each run as it ends, from several threads.
+
+    Raises:
+        ConfigurationError: a scenario, the agent's reference or a number is wrong; nothing has been run then.
+        CannotWrite: the runs cannot be kept.
+    """
+    if workers < 1:
+        raise ConfigurationError(f"{workers} workers: give a number of at least 1.")
+    series = [_Series.of(path, project, asked, at=at) for path, asked in work]
+    each = [(one, draw) for one in series for draw in range(len(one.jobs))]
+
+    def play_one(one: _Series, draw: int) -> list[Result]:
+        attempts = one.play(draw)
+        for number, result in enumerate(attempts):
+            keep(
+                project.home,
+                one.folder.scenario.id,
+                one.asked.label,
+                result,
+                draw=draw,
+                at=at,
+                attempt=number,
+                more=one.asked.conditions,
+            )
+        if told is not None:
+            told(attempts[-1])
+        return attempts
+
+    played = together([partial(play_one, one, draw) for one, draw in each], workers=workers)
+    return [
+        one.outcome([attempts for (of, _), attempts in zip(each, played, strict=True) if of is one])
+        for one in series
     ]
-    work = [partial(play, folder, one, hash_seed=seed) for seed, one in enumerate(jobs)]
-    results = tuple(together(work, workers=workers))
-    for draw, result in enumerate(results):
-        keep(project.home, folder.scenario.id, mode.value, result, draw=draw, at=at)
-    return Outcome(folder=folder, standing=standing(folder), mode=mode, results=results)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Series:
+    """The runs of one scenario that are to be made."""
+
+    folder: Folder
+    standing: Standing
+    upkeep: Upkeep
+    asked: Asked
+    jobs: tuple[Job, ...]
+
+    @classmethod
+    def of(cls, path: Path, project: Project, asked: Asked, *, at: float) -> _Series:
+        asked.require_sense()
+        folder = load(path)
+        reference = project.agent(folder.scenario.agent, asked.agent)
+        recorded = asked.mode is Mode.RECORDED
+        turns = [*folder.model, *(folder.control or [])] if recorded else None
+        jobs = tuple(
+            job(
+                folder,
+                reference,
+                project,
+                turns=turns,
+                sources=EVERYTHING,
+                draw=0 if recorded else draw,
+                options=None if asked.step_cap is None else {"step_cap": asked.step_cap},
+                inject=asked.inject,
+            )
+            for draw in range(asked.times)
+        )
+        return cls(
+            folder=folder, standing=standing(folder), upkeep=upkeep(path, at=at), asked=asked, jobs=jobs
+        )
+
+    def play(self, draw: int) -> list[Result]:
+        """One run, made again while infrastructure ends it; all attempts, the one that counts last."""
+        attempts = [play(self.folder, self.jobs[draw], hash_seed=draw)]
+        while self.retries(attempts[-1]) and len(attempts) <= self.asked.infra_retries:
+            attempts.append(play(self.folder, self.jobs[draw], hash_seed=draw))
+        return attempts
+
+    def retries(self, result: Result) -> bool:
+        """Whether only infrastructure failed; what was injected, or stands on the tape, would fail again."""
+        return result.infra and self.asked.inject is None and self.asked.mode is not Mode.RECORDED
+
+    def outcome(self, played: Sequence[Sequence[Result]]) -> Outcome:
+        return Outcome(
+            folder=self.folder,
+            standing=self.standing,
+            upkeep=self.upkeep,
+            asked=self.asked,
+            results=tuple(attempts[-1] for attempts in played),
+            lost=sum(len(attempts) - 1 for attempts in played),
+        )
 
 
 def scenario_folders(paths: Iterable[Path]) -> list[Path]:

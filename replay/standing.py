@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +10,9 @@ from typing import Any
 
 from redfirst.evaluators import ConfigurationError
 from redfirst.replay import files
+from redfirst.replay.outcome import Signature
 from redfirst.replay.report import Level
+from redfirst.replay.runner import Execution
 from redfirst.replay.scenario import HASHED_FILES, PROOF_FILE, Folder
 
 Json = Any
@@ -24,6 +27,19 @@ class Standing:
     proven: bool
     level: Level | None = None
     because: str = ""
+    agent: str | None = None
+    """The reference that was seen to fail, also where the proof is void since."""
+    rate: tuple[int, int] | None = None
+    """Of a live proof: runs that failed this way, and runs with a verdict."""
+    signature: Signature = frozenset()
+    """How it was seen to fail."""
+    red_events: frozenset[str] = frozenset()
+    """SHA-256 of the events of the runs that were seen to fail."""
+
+
+def events_digest(execution: Execution) -> str:
+    """SHA-256 of what an execution did, in hexadecimal."""
+    return hashlib.sha256("\n".join(execution.events).encode()).hexdigest()
 
 
 def bind(folder: Folder, body: Mapping[str, Json]) -> None:
@@ -48,10 +64,16 @@ def standing(folder: Folder) -> Standing:
                 f"{path}: schema is {proof['schema']!r}; this redfirst reads {SCHEMA}. Prove again."
             )
         recorded, level = dict(proof["files"]), Level(proof["level"])
+        agent, rate = str(proof["agent"]["reference"]), proof.get("rate")
+        counted = None if rate is None else (int(rate["red"]), int(rate["valid"]))
+        signature = frozenset((str(c), str(r), str(subject)) for c, r, subject in proof["signature"])
+        events = frozenset(str(row["events_sha256"]) for row in proof["red"])
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         return Standing(proven=False, because=f"void: {PROOF_FILE} is damaged ({problem})")
     found = folder.hashes()
     changed = sorted(name for name in HASHED_FILES if recorded.get(name) != found.get(name))
     if changed:
-        return Standing(proven=False, because=f"void: {changed[0]} changed since the proof")
-    return Standing(proven=True, level=level)
+        return Standing(proven=False, because=f"void: {changed[0]} changed since the proof", agent=agent)
+    return Standing(
+        proven=True, level=level, agent=agent, rate=counted, signature=signature, red_events=events
+    )

@@ -124,6 +124,12 @@ class ToolTape:
         self._used[id(best)] = self._used.get(id(best), 0) + 1
         return best
 
+    def earliest(self, name: str, arguments: Mapping[str, Json]) -> Response:
+        """The answer to this call that was recorded after the fewest writes, used or not; one was found before."""
+        fixture = self.fixtures[name]
+        fitting = [r for r in fixture.responses if r.error is None and not fixture.differing(r, arguments)]
+        return min(fitting, key=lambda response: len(response.after))
+
     def _miss(
         self, fixture: ToolFixture, arguments: Mapping[str, Json], fitting: Sequence[Response]
     ) -> HarnessStop:
