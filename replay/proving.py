@@ -43,8 +43,8 @@ class Proving:
     def report(self, refused: Refused | None = None) -> Report:
         """What is to be told."""
         return Report(
-            scenario=self.folder.scenario.id, level=self.level, steps=tuple(self.steps), signature=self.signature,
-            control=self.control, red=self.red, runs=tuple(self.runs),
+            scenario=self.folder.scenario.id, agent=self.agent, level=self.level, steps=tuple(self.steps),
+            signature=self.signature, control=self.control, red=self.red, runs=tuple(self.runs),
             refusal=None if refused is None else refused.refusal, because="" if refused is None else str(refused),
         )  # fmt: skip
 

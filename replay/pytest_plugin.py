@@ -70,9 +70,10 @@ class ScenarioItem(pytest.Item):
         import time
 
         from redfirst.evaluators import RedfirstError
+        from redfirst.replay.asked import Mode
         from redfirst.replay.outcome import RunOutcome
         from redfirst.replay.project import load_project
-        from redfirst.replay.running import Mode, run
+        from redfirst.replay.running import run
         from redfirst.replay.scenario import load
         from redfirst.replay.standing import standing
 

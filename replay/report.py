@@ -64,6 +64,8 @@ class Report:
     """The outcome of ``prove``: a proof, or a named refusal."""
 
     scenario: str
+    agent: str
+    """``module:factory`` of the agent under proof."""
     level: Level
     steps: tuple[Step, ...]
     refusal: Refusal | None = None

@@ -18,11 +18,12 @@ from redfirst.evaluators import ConfigurationError
 from redfirst.evaluators.statistics.planning import greens_against_luck
 from redfirst.evaluators.statistics.proportions import clopper_pearson, clopper_pearson_lower
 from redfirst.evaluators.statistics.repetition import pass_hat_k
+from redfirst.replay.asked import Asked, Mode
 from redfirst.replay.divergence import first_divergence
 from redfirst.replay.outcome import Result, RunOutcome
 from redfirst.replay.project import Project
 from redfirst.replay.report import Level
-from redfirst.replay.running import Asked, Mode, Outcome, run_all
+from redfirst.replay.running import Outcome, run_all
 from redfirst.replay.scenario import load
 from redfirst.replay.standing import Standing, events_digest, standing
 from redfirst.replay.upkeep import Upkeep, upkeep

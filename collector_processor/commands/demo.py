@@ -23,12 +23,13 @@ from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.terminal import WIDTH, Screen, fit
 from redfirst.evaluators import RedfirstError, Stop, flagged
 from redfirst.evaluators.check import Check
+from redfirst.replay.asked import Mode
 from redfirst.replay.freezing import RecordedRun, freeze
 from redfirst.replay.outcome import RunOutcome
 from redfirst.replay.project import Project, load_project
 from redfirst.replay.proof import prove
 from redfirst.replay.report import Level, Report
-from redfirst.replay.running import Mode, Outcome, run
+from redfirst.replay.running import Outcome, run
 
 HEALTHY = "healthy"
 RARE = "rare_slip"

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from pathlib import Path
 
+from redfirst.collector_processor.commands.scenario_options import (
+    add_folders,
+    folders,
+    show_notes,
+    upkeep_record,
+)
 from redfirst.collector_processor.terminal import Screen
 from redfirst.replay.project import load_project
 from redfirst.replay.proof import prove
 from redfirst.replay.report import Level, Report, Step
-from redfirst.replay.running import scenario_folders
+from redfirst.replay.scenario import load
+from redfirst.replay.standing import Standing, standing
+from redfirst.replay.upkeep import upkeep
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
-    parser.add_argument(
-        "paths", nargs="*", metavar="DIR", help="scenario folders (default: all of the project)"
-    )
-    parser.add_argument(
-        "--agent", metavar="MODULE:FACTORY", help="the agent under proof, instead of the configured one"
-    )
+    add_folders(parser)
     parser.add_argument(
         "--control", metavar="MODULE:FACTORY", help="an agent that passes, to be recorded as the control"
     )
@@ -28,18 +32,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--level", choices=[level.value for level in Level], default="recorded", help="what is live"
     )
     parser.add_argument("-n", "--runs", type=int, metavar="N", help="live runs (default: the scenario's, 5)")
+    parser.add_argument("--again", action="store_true", help="also prove what is proven already")
     parser.add_argument("--json", action="store_true", help="one JSON object per scenario on stdout")
 
 
 def execute(options: argparse.Namespace) -> int:
     """Prove each scenario. 0 all proven, 1 one did not fail or failed for another reason, 3 nothing can be said."""
     project = load_project(Path.cwd())
-    paths = [Path(path) for path in options.paths] or [project.root / project.settings.scenarios]
     screen = Screen()
     codes: list[int] = []
-    for folder in scenario_folders(paths):
+    for folder in folders(options, project):
+        before, kept = standing(load(folder)), upkeep(folder, at=time.time())
         if not options.json:
             screen.line(folder.name, "bold")
+            show_notes(screen, kept)
+        if _stands(options, before):
+            codes.append(0)
+            if options.json:
+                print(json.dumps({**standing_record(folder.name, before), **upkeep_record(kept)}))
+            else:
+                show_standing(screen, before)
+            continue
         report = prove(
             folder,
             project,
@@ -51,10 +64,36 @@ def execute(options: argparse.Namespace) -> int:
         )
         codes.append(report.exit_code)
         if options.json:
-            print(json.dumps(report_record(report)))
+            print(json.dumps({**report_record(report), **upkeep_record(kept)}))
         else:
-            show_end(screen, report)
+            show_end(screen, report, before)
     return 1 if 1 in codes else max(codes)
+
+
+def _stands(options: argparse.Namespace, before: Standing) -> bool:
+    """Whether there is nothing to prove: these bytes are proven, and no other agent or level is asked for."""
+    asked = options.again or options.agent or options.control
+    return before.proven and not asked and options.level in (Level.RECORDED, before.level)
+
+
+def show_standing(screen: Screen, before: Standing) -> None:
+    """A scenario that is proven already."""
+    level = before.level.value if before.level is not None else ""
+    screen.line(f"  STANDS ({level})", "green", "bold")
+    screen.para(f"{before.agent} was seen to fail it; --again proves it anew", "dim", indent="  ")
+
+
+def standing_record(scenario: str, before: Standing) -> dict[str, object]:
+    """The same as JSON data."""
+    return {
+        "scenario": scenario,
+        "level": None if before.level is None else before.level.value,
+        "proven": True,
+        "stands": True,
+        "agent": before.agent,
+        "signature": sorted(list(item) for item in before.signature),
+        "exit_code": 0,
+    }
 
 
 def show_step(screen: Screen, step: Step) -> None:
@@ -63,12 +102,16 @@ def show_step(screen: Screen, step: Step) -> None:
     screen.para(step.said, indent=f"  {step.name} ", hang=" " * 8, mark=(mark, style))
 
 
-def show_end(screen: Screen, report: Report) -> None:
-    """The outcome of a proof."""
+def show_end(screen: Screen, report: Report, before: Standing) -> None:
+    """The outcome of a proof; ``before`` tells which agent an earlier one was made with."""
     if report.refusal is None:
         screen.line(f"  PROVEN ({report.level.value})", "green", "bold")
     else:
         screen.line(f"  REFUSED: {report.refusal.value} (exit {report.exit_code})", "yellow", "bold")
+        if before.agent is not None and before.agent != report.agent:
+            screen.para(
+                f"the agent that was seen to fail it: --agent {before.agent}", indent="  ", hang="      "
+            )
 
 
 def report_record(report: Report) -> dict[str, object]:
@@ -78,6 +121,8 @@ def report_record(report: Report) -> dict[str, object]:
         "scenario": report.scenario,
         "level": report.level.value,
         "proven": report.proven,
+        "stands": False,
+        "agent": report.agent,
         "refusal": None if report.refusal is None else report.refusal.value,
         "because": report.because,
         "exit_code": report.exit_code,

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from redfirst.collector_processor.terminal import Screen
+from redfirst.replay.asked import INFRA_RETRIES
 from redfirst.replay.project import Project
-from redfirst.replay.running import INFRA_RETRIES, scenario_folders
+from redfirst.replay.running import scenario_folders
 from redfirst.replay.upkeep import Upkeep
 
 

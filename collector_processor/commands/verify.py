@@ -16,9 +16,9 @@ from redfirst.collector_processor.commands.scenario_options import (
 )
 from redfirst.collector_processor.terminal import Screen, counted
 from redfirst.replay.account import account
+from redfirst.replay.asked import Mode
 from redfirst.replay.outcome import RunOutcome
 from redfirst.replay.project import load_project
-from redfirst.replay.running import Mode
 from redfirst.replay.verifying import LUCK, MOST_RUNS, Fix, RedRate, Verdict, Verification, verify
 
 _STYLE = {Verdict.VERIFIED: "green", Verdict.NOT_FIXED: "red", Verdict.NO_VERDICT: "yellow"}

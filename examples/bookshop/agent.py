@@ -53,8 +53,15 @@ class SupportLoop:
     guarded = frozenset({"cancel_order", "refund"})
     """Tools that need the verified customer of the order."""
 
-    def __init__(self, shop: Shop, chat: Chat, offered: list[dict[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        shop: Shop,
+        chat: Chat,
+        offered: list[dict[str, Any]] | None = None,
+        step_cap: int = STEP_CAP,
+    ) -> None:
         self.shop = shop
+        self.step_cap = step_cap
         self.chat = chat
         self.tools = shop_tools.build(shop)
         self.offered = shop_tools.schemas(self.tools) if offered is None else offered
@@ -76,7 +83,7 @@ class SupportLoop:
             reply = self.chat(messages=messages, tools=self.offered, model=MODEL)["choices"][0]["message"]
             wanted = reply.get("tool_calls") or []
             if self.out_of_steps(turn, executed, wants_more=bool(wanted)):
-                current_run().stop("step_cap", cap=STEP_CAP)
+                current_run().stop("step_cap", cap=self.step_cap)
                 return APOLOGY
             if not wanted:
                 return str(reply["content"])
@@ -88,7 +95,7 @@ class SupportLoop:
 
     def out_of_steps(self, turn: int, executed: int, *, wants_more: bool) -> bool:  # noqa: ARG002 - for variants
         """Whether the cap ends the run: its last turn and still no answer."""
-        return wants_more and turn >= STEP_CAP
+        return wants_more and turn >= self.step_cap
 
     def answer(self, call: dict[str, Any], messages: Sequence[Message]) -> str:
         """Run one wanted call and say what the model will read of it."""
@@ -154,6 +161,7 @@ def make(
     seed: int | None = None,
     loop: type[SupportLoop] = SupportLoop,
     offered: list[dict[str, Any]] | None = None,
+    step_cap: int = STEP_CAP,
 ) -> Handler:
     """A support agent, ready to be called with a customer's text or a conversation.
 
@@ -163,14 +171,15 @@ def make(
         seed: of the scripted model; ``BOOKSHOP_SEED``, or another one for each run.
         loop: the code that runs it.
         offered: tool schemas shown to the model instead of the tools' own.
+        step_cap: most model turns of one run.
     """
     place = fresh() if shop is None else shop
     model_of = model or model_from_environment
 
-    @agent(name="support", step_cap=STEP_CAP, version=loop.version)
+    @agent(name="support", step_cap=step_cap, version=loop.version)
     def handle(messages: str | list[Message]) -> str:
         chat = _traced(model_of(seed_from_environment() if seed is None else seed))
-        return loop(place, chat, offered).run(messages)
+        return loop(place, chat, offered, step_cap).run(messages)
 
     return handle
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from .agent import STEP_CAP, Handler, SupportLoop, make
+from .agent import Handler, SupportLoop, make
 from .model import ScriptedModel
 from .transcript import Message
 
@@ -36,7 +36,7 @@ class _EarlyCap(SupportLoop):
     version = "1.5.2"
 
     def out_of_steps(self, turn: int, executed: int, *, wants_more: bool) -> bool:  # noqa: ARG002 - that is the fault
-        return turn + executed >= STEP_CAP
+        return turn + executed >= self.step_cap
 
 
 def dropped_guard(**options: Any) -> Handler:

@@ -24,7 +24,7 @@ class NoSuchOrder(Exception):
     """The order does not exist."""
 
 
-def make(*, guard=False, note=None, chat=None, extra=None, after=None, cap=8):
+def make(*, guard=False, note=None, chat=None, extra=None, after=None, cap=8, lets_go=False):
     """The factory all others vary: an agent that looks an order up, then cancels it."""
     rows = json.loads(json.dumps(ORDERS))
 
@@ -70,6 +70,8 @@ def make(*, guard=False, note=None, chat=None, extra=None, after=None, cap=8):
                     verified = verified or call["name"] == "verify"
                     text = json.dumps(result)
                 except Exception as error:
+                    if lets_go:
+                        raise
                     text = f"Error: {error}"
                 if call["name"] == "cancel":
                     current_run().state({"orders": rows})
@@ -239,6 +241,23 @@ def model_breaks():
         raise KeyError("tier")
 
     return make(chat=chat)
+
+
+def looking(messages) -> dict:
+    """A model that looks the order up, again after an error, and says what it found."""
+    answers = [m["content"] for m in messages if m["role"] == "tool"]
+    found = any('"status"' in text for text in answers)
+    return _say("it is open") if found else _want("lookup", len(answers), order="A-1")
+
+
+def persistent(*, step_cap=8):
+    """Hands a tool's error to its model, which asks again; needs two steps without one."""
+    return make(chat=looking, cap=step_cap)
+
+
+def fragile():
+    """Lets the error of a tool end the run."""
+    return make(chat=looking, lets_go=True)
 
 
 def silent_model(messages) -> dict:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from redfirst.replay.asked import Mode
 from redfirst.replay.files import CannotWrite
 from redfirst.replay.outcome import RunOutcome
 from redfirst.replay.proof import prove
-from redfirst.replay.running import Mode, run, scenario_folders
+from redfirst.replay.running import run, scenario_folders
 
 from .conftest import Place
 

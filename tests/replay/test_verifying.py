@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from redfirst.evaluators import ConfigurationError
+from redfirst.replay.asked import Mode
 from redfirst.replay.proof import prove
 from redfirst.replay.report import Level
-from redfirst.replay.running import Mode
 from redfirst.replay.verifying import Fix, RedRate, Verdict, pass_hats, verify
 
 from .conftest import Place

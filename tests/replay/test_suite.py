@@ -1,0 +1,160 @@
+"""What counts and what does not: drafts, quarantine, expiry, and the exit code of a suite."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from redfirst.evaluators import ConfigurationError
+from redfirst.replay.asked import Asked, Mode
+from redfirst.replay.capping import CapReading, Caps, UnderCap
+from redfirst.replay.injecting import Injected, Recovery, injections
+from redfirst.replay.injection import FaultKind, Injection, emptied
+from redfirst.replay.outcome import RunOutcome
+from redfirst.replay.proof import prove
+from redfirst.replay.running import run_all
+from redfirst.replay.suite import Suite
+from redfirst.replay.upkeep import UPKEEP_FILE, upkeep
+
+from .conftest import Place
+
+DAY = 86_400.0
+NOV_30 = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
+
+
+def test_quarantine_lasts_a_fortnight_at_most_and_then_fails(tmp_path: Path) -> None:
+    """Until its last day it holds the scenario back, the day after it fails the suite."""
+    (tmp_path / UPKEEP_FILE).write_text(
+        "expires: 2026-12-01\nowner: payments\n"
+        "quarantine: {since: 2026-11-20, until: 2026-11-30, reason: the gateway moved, owner: ana}\n"
+    )
+    last, after = upkeep(tmp_path, at=NOV_30 + DAY - 1), upkeep(tmp_path, at=NOV_30 + DAY)
+
+    assert (last.quarantine is not None, last.overdue, last.expired) == (True, None, None)
+    assert last.notes == ("quarantined until 2026-11-30 by ana: the gateway moved",)
+    assert (after.quarantine, after.overdue is not None) == (None, True)
+    assert str(after.expired) == "2026-12-01"
+    assert after.notes[1] == "expired on 2026-12-01: confirm that its recorded answers still hold (payments)"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "quarantine: {since: 2026-11-20, until: 2026-12-05, reason: r, owner: o}",
+            r"upkeep.yaml:1: quarantine: until 2026-12-05 is not within 14 days after since 2026-11-20",
+        ),
+        ("quarantine: {since: 2026-11-20, until: 2026-11-21, reason: r}", "quarantine.owner: Field required"),
+        ("owner: ana\nexpire: 2027-01-01", r"upkeep.yaml:2: expire: Extra inputs"),
+        ("expires: soon", r"upkeep.yaml:1: expires: "),
+    ],
+)
+def test_an_upkeep_file_that_is_wrong_is_refused_with_its_line(tmp_path: Path, text: str, words: str) -> None:
+    """A quarantine without an owner, or for a month, is none."""
+    (tmp_path / UPKEEP_FILE).write_text(text)
+
+    with pytest.raises(ConfigurationError, match=words):
+        upkeep(tmp_path, at=NOV_30)
+
+
+def test_a_quarantined_scenario_is_run_and_counted_and_fails_nothing(place: Place) -> None:
+    """Its proof stands all the while: the quarantine is no byte of what was proven."""
+    prove(place.scenario, place.project)
+    (before,) = run_all([(place.scenario, Asked())], place.project, at=NOV_30)
+    (place.scenario / UPKEEP_FILE).write_text(
+        "quarantine: {since: 2026-11-30, until: 2026-12-02, reason: flaky, owner: ana}\n"
+    )
+    (held,) = run_all([(place.scenario, Asked())], place.project, at=NOV_30)
+    (late,) = run_all([(place.scenario, Asked())], place.project, at=NOV_30 + 3 * DAY)
+
+    assert [Suite(outcomes=[one]).exit_code for one in (before, held, late)] == [1, 3, 1]
+    assert Suite(outcomes=[before, held]).exit_code == 1
+    assert (held.outcome, held.standing.proven) == (RunOutcome.RED, True)
+    assert Suite(outcomes=[held]).tally == (
+        "0 RED, 0 GREEN, 0 NO_VERDICT; 0 drafts not counted; 1 quarantined"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stopped", "reading"),
+    [
+        ((0, 0, 0), CapReading.FITS),
+        ((3, 1, 0), CapReading.SLOW),
+        ((3, 3, 3), CapReading.STUCK),
+        ((3, 3, 2), CapReading.MIXED),
+        ((3, None, 0), CapReading.UNCLEAR),
+    ],
+)
+def test_slow_or_stuck_is_read_from_the_highest_cap(
+    stopped: tuple[int | None, ...], reading: CapReading
+) -> None:
+    """Three runs under each of three caps; ``None``: no run has a verdict."""
+    under = tuple(
+        UnderCap(
+            cap=cap, valid=0 if cut is None else 3, green=0 if cut is None else 3 - cut, stopped=cut or 0
+        )
+        for cap, cut in zip((6, 12, 24), stopped, strict=True)
+    )
+
+    assert Caps(scenario="s", under=under).reading is reading
+
+
+def test_an_agent_under_a_cap_of_its_factory_is_cut_there(place: Place) -> None:
+    """Looking up and answering takes two steps: one is too few. A factory that takes no cap is named."""
+    asked = [Asked(mode=Mode.TOOLS, runs=1, step_cap=cap, agent="shop:persistent") for cap in (1, 4)]
+    one, four = run_all([(place.scenario, each) for each in asked], place.project, at=0.0)
+
+    assert Caps.of({1: one, 4: four}).reading is CapReading.SLOW
+    with pytest.raises(ConfigurationError, match=r"bad takes no step_cap; let it: def bad\(\*, step_cap=…\)"):
+        run_all([(place.scenario, Asked(mode=Mode.TOOLS, step_cap=2))], place.project, at=0.0)
+    with pytest.raises(ConfigurationError, match="a tape holds no turn beyond"):
+        run_all([(place.scenario, Asked(step_cap=2))], place.project, at=0.0)
+
+
+def test_a_fault_is_put_in_once_and_only_where_it_changes_something() -> None:
+    """The second call of the tool is answered as recorded; a stale answer needs an earlier, different one."""
+    failing, stale = Injection("lookup", FaultKind.TIMEOUT), Injection("lookup", FaultKind.STALE)
+
+    assert failing.failure("cancel") is None
+    assert isinstance(failing.failure("lookup"), TimeoutError)
+    assert failing.failure("lookup") is None
+    assert stale.altered("lookup", {"status": "open"}, {"status": "open"}) == {"status": "open"}
+    assert not stale.met
+    assert stale.altered("lookup", {"status": "cancelled"}, {"status": "open"}) == {"status": "open"}
+    assert stale.met
+    assert [emptied(value) for value in ({"a": 1}, [1], "x", 7)] == [{}, [], "", None]
+
+
+def test_an_agent_that_tries_again_recovers_and_one_that_lets_go_breaks_off(place: Place) -> None:
+    """With its model live: the persistent agent asks again after a timeout, the fragile one ends with it."""
+    path, project = place.scenario, place.project
+    asked = [Asked(mode=Mode.TOOLS, runs=1, agent=f"shop:{name}") for name in ("persistent", "fragile")]
+    green = run_all([(path, one) for one in asked], project, at=0.0)
+    assert [one.outcome for one in green] == [RunOutcome.GREEN, RunOutcome.GREEN], green[0].said
+    work = [item for one in green for item in injections(path, one, [FaultKind.TIMEOUT, FaultKind.STALE])]
+
+    found = [
+        Injected(tool=one.inject[0], kind=one.inject[1], outcome=outcome)
+        for (_, one), outcome in zip(work, run_all(work, project, at=0.0), strict=True)
+        if one.inject is not None
+    ]
+
+    assert [(one.tool, one.kind.value, one.recovery) for one in found] == [
+        ("lookup", "timeout", Recovery.RECOVERS),
+        ("lookup", "stale", Recovery.NOT_MET),
+        ("lookup", "timeout", Recovery.BREAKS_OFF),
+        ("lookup", "stale", Recovery.NOT_MET),
+    ], [one.outcome.said for one in found]
+    (red,) = run_all([(path, Asked())], project, at=0.0)
+    assert injections(path, red, list(FaultKind)) == []
+
+
+def test_a_run_that_infrastructure_ends_is_made_again_and_counted_apart(place: Place) -> None:
+    """The model cannot be reached: two attempts are lost, and the third is what the run shows."""
+    asked = Asked(mode=Mode.TOOLS, runs=1, agent="shop:model_down", infra_retries=2)
+    (never,) = run_all([(place.scenario, asked)], place.project, at=0.0)
+
+    assert (never.outcome, never.lost, len(never.results)) == (RunOutcome.NO_VERDICT, 2, 1)
+    assert len(list((place.project.home / "runs").iterdir())) == 3
