@@ -103,6 +103,11 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb("run", "redfirst.collector_processor.commands.run", "run scenarios against the agent as it is now"),
     Verb(
+        "drift",
+        "redfirst.collector_processor.commands.drift",
+        "mark scenarios whose tools, prompt or model have moved",
+    ),
+    Verb(
         "report",
         "redfirst.collector_processor.commands.report",
         "what the judged runs of a period say of each agent",

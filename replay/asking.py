@@ -177,6 +177,12 @@ def _tools(offered: Iterable[Mapping[str, object]]) -> str:
     return digest([_tool(tool) for tool in offered])[:16]
 
 
+def described(offered: Iterable[Mapping[str, object]]) -> dict[str, Json]:
+    """The tools by name: name, description and schema of the arguments of each; what has no name is left out."""
+    found = [_tool(tool) for tool in offered]
+    return {tool["name"]: tool for tool in found if isinstance(tool.get("name"), str)}
+
+
 def _tool(tool: Mapping[str, object]) -> Json:
     inside = tool.get("function")
     body = inside if isinstance(inside, Mapping) else tool

@@ -132,6 +132,62 @@ def test_bad_input_is_one_line_on_stderr(
     assert err.count("\n") == 1
 
 
+def test_what_moved_since_the_recording_is_named_until_it_is_reviewed(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tool's schema, the prompt and the model's name: each is told by drift, and by run as long as it is open."""
+    lines_of(capsys, "freeze", flagged_by(capsys, "large-refund-needs-approval"))
+    assert lines_of(capsys, "drift")[1][-1] == "1 SAME, 0 REVIEWED, 0 MOVED, 0 UNSEEN"
+    for name, was, now in (
+        ("tools.py", '"refund": _object(["order_id", "amount"]', '"refund": _object(["order_id"]'),
+        ("tools.py", 'address={"type": "string"}', 'address={"type": "string"}, note={"type": "string"}'),
+        ("policy.md", "# What our support agent may do", "# What our agent may do\n\nBe kind."),
+        ("agent.py", 'MODEL = "scripted-1"', 'MODEL = "scripted-2"'),
+    ):
+        path = here / "bookshop" / name
+        assert was in path.read_text()
+        path.write_text(path.read_text().replace(was, now))
+
+    code, lines, _ = lines_of(capsys, "drift", "--json")
+    moved = json.loads(lines[0])["moved"]
+    stale = json.loads(lines_of(capsys, "run", "--json")[1][0])["stale"]
+    reviewed, told, _ = lines_of(capsys, "drift", "--reviewed")
+    again, _, _ = lines_of(capsys, "drift")
+    tally = lines_of(capsys, "run")[1][-1]
+    (here / "bookshop" / "policy.md").write_text("Anything goes.")
+
+    assert (code, moved) == (
+        1,
+        [
+            "the model: scripted-1 → scripted-2",
+            "tool refund: argument amount is optional now",
+            "tool update_order: argument note is new",
+            "the system prompt: 3 line(s) added, 1 removed",
+        ],
+    )
+    assert stale == moved
+    assert (reviewed, told[-1], again) == (0, "0 SAME, 1 REVIEWED, 0 MOVED, 0 UNSEEN", 0)
+    assert "stale" not in tally
+    assert lines_of(capsys, "drift")[0] == 1  # what was reviewed was another prompt
+    assert lines_of(capsys, "drift", "--agent", "bookshop.variants:not_called")[0] == 3
+
+
+def test_a_proof_that_stands_is_left_alone_and_a_refusal_names_its_agent(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The configured agent is the fixed one: nothing asks it to fail again."""
+    lines_of(capsys, "freeze", flagged_by(capsys, "verify-before-change", "cancel_order"))
+    broken = "bookshop.variants:dropped_guard"
+    assert lines_of(capsys, "prove", "--agent", broken)[0] == 0
+
+    code, lines, _ = lines_of(capsys, "prove")
+    anew, told, _ = lines_of(capsys, "prove", "--again")
+
+    assert (code, lines[1]) == (0, "  STANDS (recorded)")
+    assert broken in lines[2]
+    assert (anew, told[-1]) == (3, f"  the agent that was seen to fail it: --agent {broken}")
+
+
 def test_the_demo_shows_what_it_promises_in_plain_80_columns(tmp_path: Path) -> None:
     """Every part as it is meant to be, nothing wider than a terminal, no colour in a pipe, everything kept."""
     done = subprocess.run(
