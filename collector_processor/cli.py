@@ -108,6 +108,11 @@ VERBS: tuple[Verb, ...] = (
         "mark scenarios whose tools, prompt or model have moved",
     ),
     Verb(
+        "export",
+        "redfirst.collector_processor.commands.export",
+        "scenarios as a file of plain tests",
+    ),
+    Verb(
         "report",
         "redfirst.collector_processor.commands.report",
         "what the judged runs of a period say of each agent",

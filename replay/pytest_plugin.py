@@ -1,4 +1,4 @@
-"""Scenarios as pytest items: RED fails, no verdict is an error, a draft is skipped and says why.
+"""Scenarios as pytest items: RED fails, no verdict is an error, a draft is skipped, a quarantined red is an xfail.
 
 Nothing of the agent is imported at collection; each item executes it in a process of its own.
 """
@@ -6,6 +6,7 @@ Nothing of the agent is imported at collection; each item executes it in a proce
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from redfirst.replay.asked import Asked
     from redfirst.replay.running import Outcome
 
 SCENARIO_FILE = "scenario.yaml"
+PROPERTY = "redfirst"
 _MARK = re.compile(rb"""^[\s{]*["']?schema["']?\s*:\s*["']?redfirst\.scenario/""", re.MULTILINE)
 
 
@@ -56,66 +59,69 @@ class ScenarioFile(pytest.File):
         yield ScenarioItem.from_parent(self, name=f"{self.path.parent.name}[{mode}]")
 
 
-class ScenarioRed(Exception):
-    """The agent failed the scenario."""
-
-
 class ScenarioItem(pytest.Item):
     """One scenario, run by the agent as it is now."""
 
-    result: Outcome | None = None
+    outcome: Outcome | None = None
 
     def setup(self) -> None:
         """Execute the agent: what cannot be judged is an error of the test, not a failure of the agent."""
-        import time
-
         from redfirst.evaluators import RedfirstError
-        from redfirst.replay.asked import Mode
-        from redfirst.replay.outcome import RunOutcome
-        from redfirst.replay.project import load_project
-        from redfirst.replay.running import run
-        from redfirst.replay.scenario import load
-        from redfirst.replay.standing import standing
+        from redfirst.replay.asserting import ScenarioRed, SetAside, played
 
-        folder, said = self.path.parent, ""
+        said, aside, late = "", None, False
         try:
-            state = standing(load(folder))
-            if not state.proven and not self.config.getoption("--redfirst-draft"):
-                pytest.skip(f"{state.because}; prove it with: redfirst prove {folder.name}")
-            self.result = run(
-                folder,
-                load_project(folder),
-                at=time.time(),
-                agent=self.config.getoption("--redfirst-agent"),
-                mode=Mode(self.config.getoption("--redfirst-mode")),
-                runs=self.config.getoption("--redfirst-n"),
+            self.outcome = played(
+                self.path.parent,
+                asked=self._asked(),
+                drafts=self.config.getoption("--redfirst-draft"),
+                workers=1 if hasattr(self.config, "workerinput") else 2,
             )
+        except SetAside as problem:
+            aside = problem
+        except ScenarioRed as problem:
+            said, late = str(problem), True
         except RedfirstError as problem:
             said = str(problem)
-        if self.result is None:  # outside of the handler, whose exception would be shown a second time
-            pytest.fail(said, pytrace=False)
-        lost = [r for r in self.result.results if r.outcome is RunOutcome.NO_VERDICT]
-        if lost and not self.result.count(RunOutcome.RED):
-            # failing in setup is reported as an error (E), which is what a harness fault is
-            pytest.fail(
-                f"{len(lost)} of {len(self.result.results)} run(s) gave no verdict: {lost[0].because}",
-                pytrace=False,
-            )
+        # outside of the handlers, whose exceptions would be shown a second time
+        if aside is not None:
+            self._tell(aside.outcome, "quarantined" if aside.outcome is not None else "draft")
+            (pytest.skip if aside.outcome is None else pytest.xfail)(str(aside))
+        self._tell(self.outcome, "overdue" if late else "NO_VERDICT")
+        if self.outcome is None:
+            pytest.fail(said, pytrace=False)  # failing in setup is reported as an error (E)
+
+    def _asked(self) -> Asked:
+        from redfirst.replay.asked import Asked, Mode
+
+        return Asked(
+            agent=self.config.getoption("--redfirst-agent"),
+            mode=Mode(self.config.getoption("--redfirst-mode")),
+            runs=self.config.getoption("--redfirst-n"),
+        )
+
+    def _tell(self, outcome: Outcome | None, otherwise: str) -> None:
+        """Put the outcome on the reports: they travel from a worker to the terminal and into JUnit XML."""
+        from redfirst.replay.asserting import rate
+
+        kind = otherwise if outcome is None or otherwise == "quarantined" else outcome.outcome.value
+        told = {"name": self.path.parent.name, "kind": kind}
+        if outcome is not None:
+            told |= {"rate": rate(outcome), "notes": "\n".join(outcome.upkeep.notes)}
+        self.user_properties.append((PROPERTY, told))
 
     def runtest(self) -> None:
         """Fail when any run was red."""
-        from redfirst.replay.account import account
-        from redfirst.replay.outcome import RunOutcome
+        from redfirst.replay.asserting import assert_green
 
-        if self.result is None:
+        if self.outcome is None:
             raise AssertionError("setup ran")
-        red = [r for r in self.result.results if r.outcome is RunOutcome.RED]
-        if red:
-            said = "\n".join(account(red[0]))
-            raise ScenarioRed(f"{len(red)} of {len(self.result.results)} run(s) RED\n{said}")
+        assert_green(self.outcome)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Our own endings in their own words, without a traceback through the plugin."""
+        from redfirst.replay.asserting import ScenarioRed
+
         if isinstance(excinfo.value, ScenarioRed):
             return f"{self.path.parent.name}: {excinfo.value}"
         return super().repr_failure(excinfo, style=style)
@@ -123,3 +129,26 @@ class ScenarioItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where the item stands in reports."""
         return self.path, None, self.name
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was seen of the scenarios, and what does not count: told on every run."""
+    found: dict[str, dict[str, str]] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, told in getattr(report, "user_properties", ()):
+                if name == PROPERTY:
+                    found[report.nodeid] = told
+    if not found:
+        return
+    kinds = Counter(told["kind"] for told in found.values())
+    terminalreporter.section("redfirst")
+    terminalreporter.write_line(
+        f"{', '.join(f'{kinds[kind]} {kind}' for kind in ('RED', 'GREEN', 'NO_VERDICT'))}; "
+        f"{kinds['draft']} draft{'' if kinds['draft'] == 1 else 's'} skipped; {kinds['quarantined']} quarantined"
+        f"{'; {} with a quarantine that ran out'.format(kinds['overdue']) if kinds['overdue'] else ''}"
+    )
+    for told in found.values():
+        for line in [told.get("rate", ""), *told.get("notes", "").splitlines()]:
+            if line:
+                terminalreporter.write_line(f"{told['name']}: {line}")

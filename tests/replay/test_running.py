@@ -7,10 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from redfirst.collector_processor.cli import main
 from redfirst.replay.asked import Mode
 from redfirst.replay.files import CannotWrite
 from redfirst.replay.outcome import RunOutcome
@@ -119,6 +121,62 @@ def test_pytest_skips_a_draft_and_says_so(place: Place) -> None:
     assert "draft: not proven yet" in done.stdout
     assert done.returncode == 0
     assert drafted.returncode == 1
+
+
+def test_pytest_on_two_workers_tells_what_does_not_count(place: Place) -> None:
+    """Under xdist: red fails, a draft is skipped, quarantine is an expected failure, and the counts are told."""
+    prove(place.scenario, place.project)
+    scenarios = place.scenario.parent
+    for name in ("draft", "held", "late"):
+        shutil.copytree(place.scenario, scenarios / name)
+    (scenarios / "draft" / "proof.json").unlink()
+    today = datetime.now(UTC).date()
+    held = f"quarantine: {{since: {today}, until: {today}, reason: flaky, owner: ana}}\n"
+    (scenarios / "held" / "upkeep.yaml").write_text(f"expires: {today}\n{held}")
+    (scenarios / "late" / "upkeep.yaml").write_text(held.replace(str(today), "2026-01-01"))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "-rA", str(scenarios)]
+    done = subprocess.run(command, cwd=place.project.root, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1, done.stdout
+    assert "1 failed, 1 skipped, 1 xfailed, 1 error" in done.stdout
+    assert "1 RED, 0 GREEN, 0 NO_VERDICT; 1 draft skipped; 1 quarantined" in done.stdout
+    assert f"held: quarantined until {today} by ana: flaky" in done.stdout
+    assert f"held: expired on {today}" in done.stdout
+    assert "its quarantine ended on 2026-01-01" in done.stdout
+
+
+def test_pytest_repeats_a_live_scenario_inside_one_item(place: Place) -> None:
+    """Two runs are one test, with the rate in the summary and on the report of JUnit XML."""
+    prove(place.scenario, place.project)
+    options = ("--redfirst-mode", "tools", "--redfirst-n", "2", "--redfirst-agent", "shop:persistent")
+    done = pytest_on(place, *options, "--junitxml", "junit.xml")
+
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+    assert "cancelled: green 2 of 2 runs, Wilson 95 % [0.34, 1.00]" in done.stdout
+    assert "green 2 of 2 runs" in (place.project.root / "junit.xml").read_text()
+
+
+def test_an_exported_file_says_the_same_as_the_plugin(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain test file: red fails with the account, a miss is an error, a draft is skipped."""
+    prove(place.scenario, place.project)
+    shutil.copytree(
+        place.scenario, place.scenario.parent / "draft", ignore=shutil.ignore_patterns("proof.json")
+    )
+    shutil.copytree(place.scenario, place.scenario.parent / "missed")
+    other = place.scenario.parent / "missed" / "redfirst.yaml"
+    other.write_text('agents:\n  shop: {call: "shop:off_tape"}\npath: ["../.."]\n')
+    monkeypatch.chdir(place.project.root)
+    assert main(["export", "pytest"]) == 0
+    (place.project.root / "test_them.py").write_text(capsys.readouterr().out)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_them.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert "1 failed, 1 skipped, 1 error" in done.stdout, done.stdout
+    assert '→ 2. cancel {"order":"A-1"} ok' in done.stdout
+    assert "1 of 1 run(s) gave no verdict: Not on tape" in done.stdout
 
 
 def test_pytest_does_not_import_the_agent_at_collection(place: Place) -> None:
