@@ -21,6 +21,13 @@ class Mode(StrEnum):
     """Model and tools from the tape: verifies a fix of the code."""
     TOOLS = "tools"
     """Tools from fixtures, the model live: verifies a fix of the code, the prompt or the model."""
+    MODEL = "model"
+    """The recorded model, turn by turn, and the tools that only read live: finds answers that have moved."""
+
+    @property
+    def live_model(self) -> bool:
+        """Whether the model answers live, so that one run says little."""
+        return self is Mode.TOOLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +49,7 @@ class Asked:
     @property
     def times(self) -> int:
         """The number of runs."""
-        return self.runs or (1 if self.mode is Mode.RECORDED else LIVE_RUNS)
+        return self.runs or (LIVE_RUNS if self.mode.live_model else 1)
 
     @property
     def label(self) -> str:
@@ -70,7 +77,7 @@ class Asked:
             raise ConfigurationError(f"--infra-retries {self.infra_retries}: give 0 or more.")
         if self.step_cap is not None and self.step_cap < 1:
             raise ConfigurationError(f"--step-cap {self.step_cap}: give a number of at least 1.")
-        if self.step_cap is not None and self.mode is Mode.RECORDED:
+        if self.step_cap is not None and not self.mode.live_model:
             raise ConfigurationError(
                 "--step-cap: a tape holds no turn beyond the recorded ones; use --mode tools, with the model live."
             )

@@ -121,7 +121,12 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
         }
 
     begun = leaving.threads()
-    watch(environment, world, closed=job["closed"], network=job["model"] is None or job["live_off_tape"])
+    watch(
+        environment,
+        world,
+        closed=job["closed"],
+        network=job["model"] is None or job["live_off_tape"] or job["live_reads"],
+    )
     world.freeze(own=job["path"])
     environment.when_latched = lambda: leaving.later(STOP_GRACE, lambda: reply.send(result(None, None)))
 
@@ -178,6 +183,7 @@ def _environment(job: Mapping[str, Json], world: World) -> Environment:
         state=job["state"],
         world=world,
         live_off_tape=job["live_off_tape"],
+        live_reads=job["live_reads"],
         injection=None if job["inject"] is None else Injection(job["inject"][0], FaultKind(job["inject"][1])),
     )
 

@@ -43,16 +43,19 @@ class Environment:
         world: World,
         live_off_tape: bool = False,
         injection: Injection | None = None,
+        live_reads: bool = False,
     ) -> None:
         """``model=None`` lets the model answer live; ``state=None`` when the incident reported none.
 
         ``live_off_tape`` lets it answer live where its tape holds no turn for the request; ``injection`` is a
-        fault that one tool call is given in place of its answer.
+        fault that one tool call is given in place of its answer; ``live_reads`` lets tools that are recorded as
+        reads answer live, and no others.
         """
         self._tools = tools
         self._model = model
         self._live_off_tape = live_off_tape
         self._injection = injection
+        self._live_reads = live_reads
         self._state = deepcopy(dict(state)) if state is not None else None
         self._world = world
         self._lock = threading.RLock()
@@ -181,6 +184,9 @@ class Environment:
         if fault is not None:
             event["injected"] = type(fault).__name__
             return Failed(fault)
+        fixture = self._tools.fixtures.get(call.name)
+        if self._live_reads and fixture is not None and fixture.effect == "read":
+            return Door.PASS_THROUGH
         response = self._tools.find(call.name, call.arguments, self._writes)
         event["answer"] = digest([response.returns, response.error])[:16]
         self._apply(response, call.arguments)

@@ -29,6 +29,7 @@ def job(
     live_off_tape: bool = False,
     options: Mapping[str, Json] | None = None,
     inject: tuple[str, str] | None = None,
+    live_reads: bool = False,
 ) -> Job:
     """What a child needs to play a scenario.
 
@@ -42,6 +43,7 @@ def job(
         live_off_tape: let the model answer live where the tape ends.
         options: keyword arguments of the factory.
         inject: a tool and the ``FaultKind`` that one call of it meets.
+        live_reads: let tools that are recorded as reads answer live.
     """
     scenario = folder.scenario
     request = scenario.request.model_dump(exclude_none=True)
@@ -59,6 +61,7 @@ def job(
         live_off_tape=live_off_tape,
         options=options or {},
         inject=inject,
+        live_reads=live_reads,
         state=scenario.world.state,
         scenario=scenario.id,
         closed=_closed(folder, project),

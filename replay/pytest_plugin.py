@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--redfirst-mode",
-        choices=("recorded", "tools"),
+        choices=("recorded", "tools"),  # what model mode finds is no failure of the agent
         default="recorded",
         help="what answers: the tape, or a live model",
     )

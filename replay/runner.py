@@ -47,6 +47,8 @@ class Job:
     scenario: str
     options: Mapping[str, Json] = field(default_factory=dict)
     """Keyword arguments of the factory."""
+    live_reads: bool = False
+    """Let tools that are recorded as reads answer live."""
     inject: tuple[str, str] | None = None
     """A tool and the ``FaultKind`` that one call of it meets."""
     closed: tuple[str, ...] = ()

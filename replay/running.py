@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from redfirst.evaluators import ConfigurationError
+from redfirst.replay.answers import moved_answers
 from redfirst.replay.asked import Asked, Mode
 from redfirst.replay.kept import keep
 from redfirst.replay.outcome import Result, RunOutcome
-from redfirst.replay.playing import EVERYTHING, job, play
+from redfirst.replay.playing import EVERYTHING, Turns, job, play
 from redfirst.replay.process import together
 from redfirst.replay.project import Project
 from redfirst.replay.runner import Job
@@ -63,6 +64,15 @@ class Outcome:
     def worst(self) -> Result:
         """The first run with that outcome."""
         return next(result for result in self.results if result.outcome is self.outcome)
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """Where live tools answered in another shape than the recorded one; only in ``model`` mode."""
+        if self.mode is not Mode.MODEL:
+            return ()
+        runs = [result.run for result in self.results if result.run is not None]
+        found = [said for run in runs for said in moved_answers(self.folder.scenario.tools, run)]
+        return tuple(dict.fromkeys(found))
 
     @property
     def said(self) -> str:
@@ -156,8 +166,7 @@ class _Series:
         asked.require_sense()
         folder = load(path)
         reference = project.agent(folder.scenario.agent, asked.agent)
-        recorded = asked.mode is Mode.RECORDED
-        turns = [*folder.model, *(folder.control or [])] if recorded else None
+        live, turns = asked.mode.live_model, _turns(folder, asked.mode)
         jobs = tuple(
             job(
                 folder,
@@ -165,9 +174,10 @@ class _Series:
                 project,
                 turns=turns,
                 sources=EVERYTHING,
-                draw=0 if recorded else draw,
+                draw=draw if live else 0,
                 options=None if asked.step_cap is None else {"step_cap": asked.step_cap},
                 inject=asked.inject,
+                live_reads=asked.mode is Mode.MODEL,
             )
             for draw in range(asked.times)
         )
@@ -184,7 +194,7 @@ class _Series:
 
     def retries(self, result: Result) -> bool:
         """Whether only infrastructure failed; what was injected, or stands on the tape, would fail again."""
-        return result.infra and self.asked.inject is None and self.asked.mode is not Mode.RECORDED
+        return result.infra and self.asked.inject is None and self.asked.mode.live_model
 
     def outcome(self, played: Sequence[Sequence[Result]]) -> Outcome:
         return Outcome(
@@ -195,6 +205,15 @@ class _Series:
             results=tuple(attempts[-1] for attempts in played),
             lost=sum(len(attempts) - 1 for attempts in played),
         )
+
+
+def _turns(folder: Folder, mode: Mode) -> Turns | None:
+    """The model's turns: all that were recorded, those of one run by their number alone, or none."""
+    if mode is Mode.RECORDED:
+        return [*folder.model, *(folder.control or [])]
+    if mode is Mode.TOOLS:
+        return None
+    return [{"turn": turn["turn"], "response": turn["response"]} for turn in folder.control or folder.model]
 
 
 def scenario_folders(paths: Iterable[Path]) -> list[Path]:

@@ -58,9 +58,11 @@ class Suite:
 
     @property
     def exit_code(self) -> int:
-        """1 when any that counts is RED or its quarantine ran out, 3 when any has no verdict or none counts, else 0."""
+        """1 when any that counts is RED, met moved answers, or its quarantine ran out; 3 when any has no verdict or none
+        counts; else 0.
+        """
         kinds = {one.outcome for one in self.counted}
-        if RunOutcome.RED in kinds or self.overdue:
+        if RunOutcome.RED in kinds or self.overdue or any(one.moved for one in self.counted):
             return 1
         return 3 if RunOutcome.NO_VERDICT in kinds or not kinds else 0
 

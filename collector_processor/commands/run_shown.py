@@ -55,6 +55,8 @@ def show_outcome(screen: Screen, outcome: Outcome) -> None:
             indent="  ",
             hang="    ",
         )
+    for said in outcome.moved:
+        screen.para(f"a live answer moved: {said}", "yellow", indent="  ", hang="      ")
     if outcome.lost:
         screen.line(f"  {counted(outcome.lost, 'run')} lost to infrastructure and made again", "dim")
 
@@ -130,6 +132,7 @@ def outcome_records(suite: Suite, injected: Sequence[Injected]) -> Iterator[dict
                 "step_cap": outcome.asked.step_cap,
                 "inject": None if outcome.asked.inject is None else list(outcome.asked.inject),
                 "injected": result.execution.injected,
+                "moved": list(outcome.moved),
                 "recovery": None if recovery in (None, Recovery.NOT_MET) else recovery.name.lower(),
                 **upkeep_record(outcome.upkeep),
             }

@@ -24,7 +24,7 @@ class NoSuchOrder(Exception):
     """The order does not exist."""
 
 
-def make(*, guard=False, note=None, chat=None, extra=None, after=None, cap=8, lets_go=False):
+def make(*, guard=False, note=None, chat=None, extra=None, after=None, cap=8, lets_go=False, key="status"):
     """The factory all others vary: an agent that looks an order up, then cancels it."""
     rows = json.loads(json.dumps(ORDERS))
 
@@ -32,7 +32,7 @@ def make(*, guard=False, note=None, chat=None, extra=None, after=None, cap=8, le
     def lookup(order: str) -> dict:
         if order not in rows:
             raise NoSuchOrder(f"no order {order}")
-        return {"order": order, **rows[order]}
+        return {"order": order, "customer": rows[order]["customer"], key: rows[order]["status"]}
 
     @tool(effect="read")
     def verify(customer: str) -> dict:
@@ -258,6 +258,11 @@ def persistent(*, step_cap=8):
 def fragile():
     """Lets the error of a tool end the run."""
     return make(chat=looking, lets_go=True)
+
+
+def renamed():
+    """Its lookup answers under another key than it did."""
+    return make(key="state")
 
 
 def silent_model(messages) -> dict:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from redfirst.evaluators import ConfigurationError
+from redfirst.replay.answers import _differences
 from redfirst.replay.asked import Asked, Mode
 from redfirst.replay.capping import CapReading, Caps, UnderCap
 from redfirst.replay.injecting import Injected, Recovery, injections
@@ -158,3 +159,30 @@ def test_a_run_that_infrastructure_ends_is_made_again_and_counted_apart(place: P
 
     assert (never.outcome, never.lost, len(never.results)) == (RunOutcome.NO_VERDICT, 2, 1)
     assert len(list((place.project.home / "runs").iterdir())) == 3
+
+
+def test_live_reads_that_answer_in_another_shape_are_found(place: Place) -> None:
+    """With the model frozen by turn: the same shape is no drift, a key that is gone and one that is new are; the write
+    is answered from its recording all the while.
+    """
+    asked = [Asked(mode=Mode.MODEL, agent=f"shop:{name}") for name in ("bad", "renamed")]
+    same, other = run_all([(place.scenario, one) for one in asked], place.project, at=0.0)
+
+    assert (same.outcome, same.moved) == (RunOutcome.RED, ()), same.said
+    assert other.moved == ("lookup: state is new", "lookup: status is gone")
+    assert Suite(outcomes=[other], with_drafts=True).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("recorded", "live", "said"),
+    [
+        ({"a": 1, "b": [{"c": 1}]}, {"a": 2, "b": [{"c": 2}, {"c": 3}]}, []),
+        ({"a": 1}, {"a": "1"}, ["a was a number and is text"]),
+        ({"a": None}, {"a": "1"}, []),
+        ({"b": [{"c": 1}]}, {"b": [{"c": 1, "d": 1}]}, ["b[].d is new"]),
+        ([], {}, ["the answer was a list and is an object"]),
+    ],
+)
+def test_shapes_are_compared_and_values_are_not(recorded: object, live: object, said: list[str]) -> None:
+    """By path and type; null says nothing of a type."""
+    assert list(_differences([recorded], live)) == said
