@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -80,8 +81,18 @@ def test_from_a_flagged_run_to_a_test_that_gates(here: Path, capsys: pytest.Capt
     assert (code, report["proven"], report["control"]) == (0, True, "passing run")
     assert report["decisions_tape"] == 6
 
-    code, lines, _ = lines_of(capsys, "run", "--json")
+    written = ("--junit", "junit.xml", "--sarif", "red.sarif", "--markdown", "summary.md")
+    code, lines, _ = lines_of(capsys, "run", "--json", *written)
     assert (code, json.loads(lines[0])["outcome"]) == (1, "RED")
+    assert '<testsuite name="redfirst" tests="1" failures="1" errors="0" skipped="0">' in Path(
+        "junit.xml"
+    ).read_text("utf-8")
+    result, *_ = json.loads(Path("red.sarif").read_text("utf-8"))["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    scenario = Path(place["artifactLocation"]["uri"]).read_text("utf-8").splitlines()
+    below = "\n".join(scenario[place["region"]["startLine"] - 1 :])
+    assert re.search(r"(id|kind): (\S+)", below[below.index("id: ") :]).group(2) == result["ruleId"]  # type: ignore[union-attr]
+    assert "| 🔴 RED | 0 of 1 |" in Path("summary.md").read_text("utf-8")
 
     code, lines, _ = lines_of(capsys, "run", "--mode", "tools", "-n", "3")
     assert code == 0
