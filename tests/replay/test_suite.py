@@ -11,6 +11,7 @@ from redfirst.evaluators import ConfigurationError
 from redfirst.replay.answers import _differences
 from redfirst.replay.asked import Asked, Mode
 from redfirst.replay.capping import CapReading, Caps, UnderCap
+from redfirst.replay.drift_file import DRIFT_FILE
 from redfirst.replay.injecting import Injected, Recovery, injections
 from redfirst.replay.injection import FaultKind, Injection, emptied
 from redfirst.replay.outcome import RunOutcome
@@ -55,6 +56,22 @@ def test_quarantine_lasts_a_fortnight_at_most_and_then_fails(tmp_path: Path) -> 
 def test_an_upkeep_file_that_is_wrong_is_refused_with_its_line(tmp_path: Path, text: str, words: str) -> None:
     """A quarantine without an owner, or for a month, is none."""
     (tmp_path / UPKEEP_FILE).write_text(text)
+
+    with pytest.raises(ConfigurationError, match=words):
+        upkeep(tmp_path, at=NOV_30)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "damaged .*delete it and run drift again"),
+        ('{"schema": "redfirst.drift/2", "moved": []}', "schema is 'redfirst.drift/2'"),
+        ('{"schema": "redfirst.drift/1", "seen": "x"}', "damaged .KeyError: 'moved'"),
+    ],
+)
+def test_a_mark_of_drift_that_is_damaged_is_no_clean_bill(tmp_path: Path, text: str, words: str) -> None:
+    """Nobody can tell what moved: that is said, not taken for nothing."""
+    (tmp_path / DRIFT_FILE).write_text(text)
 
     with pytest.raises(ConfigurationError, match=words):
         upkeep(tmp_path, at=NOV_30)
