@@ -89,6 +89,11 @@ VERBS: tuple[Verb, ...] = (
     Verb("label", "redfirst.collector_processor.commands.label", "say whether a flag was right"),
     Verb("delete", "redfirst.collector_processor.commands.delete", "erase a run from the store"),
     Verb(
+        "backfill",
+        "redfirst.collector_processor.commands.backfill",
+        "judge stored runs again by edited rules",
+    ),
+    Verb(
         "freeze", "redfirst.collector_processor.commands.freeze", "turn a flagged run into a scenario draft"
     ),
     Verb(

@@ -21,7 +21,7 @@ class Parts:
     reader: StoreReader
     """Reads without waiting for the writer."""
     spans: Callable[[], SpanSource]
-    """Makes a reader of runs' spans: ``slices(bytes.fromhex(run_id), store.positions(run_id))``."""
+    """Makes a reader of runs' spans: ``stored_spans(reader, source, run_id)``."""
     metrics: Metrics
 
 

@@ -69,6 +69,17 @@ _HELP: Mapping[str, tuple[str, str]] = {
         "Scorer processes that had to be started again, by reason.",
     ),
     "redfirst_unscored_total": ("counter", "Runs stored without a verdict, by reason."),
+    "redfirst_evaluator_seconds_total": ("counter", "Seconds that each check took."),
+    "redfirst_inconclusive_total": ("counter", "Verdicts that came to no answer, by check and reason."),
+    "redfirst_abandoned_total": ("counter", "Runs told to be abandoned, by agent."),
+    "redfirst_truncated_runs_total": ("counter", "Judgements of runs too large to be judged whole."),
+    "redfirst_truncated_spans_total": ("counter", "Spans and log records that were left out of them."),
+    "redfirst_expired_runs_total": ("counter", "Runs whose verdicts went by their age."),
+    "redfirst_joins_truncated_total": ("counter", "Conversations with more traces than are judged together."),
+    "redfirst_scorer_output_dropped_bytes_total": (
+        "counter",
+        "What checks printed beyond what is passed on.",
+    ),
     "redfirst_store_failures_total": ("counter", "Transactions of the store that had to be repeated."),
     "redfirst_assembly_failures_total": ("counter", "Journal records the assembler could not read."),
     "redfirst_forward_requests_total": (

@@ -45,10 +45,18 @@ class PageApi:
     """The ASGI application on the page's port."""
 
     def __init__(
-        self, reader: StoreReader, store: Store, metrics: Metrics, health: Health, *, loopback: bool = True
+        self,
+        reader: StoreReader,
+        store: Store,
+        metrics: Metrics,
+        health: Health,
+        *,
+        loopback: bool = True,
+        revision: Callable[[], str] = lambda: "",
     ) -> None:
-        """``loopback`` when the port is reached by names of this machine only."""
+        """``loopback`` when the port is reached by names of this machine only; ``revision`` is of the checks in force."""
         self._loopback = loopback
+        self._revision = revision
         self._reader = reader
         self._store = store
         self._metrics = metrics
@@ -81,6 +89,10 @@ class PageApi:
             trouble = self._health.unhealthy() if path == "/healthz" else self._health.unready()
             return (503 if trouble else 200), "text/plain; charset=utf-8", f"{trouble or 'ok'}\n".encode()
         parts = path.split("/")[1:]
+        if parts == ["api", "backfill"] and method == "POST":
+            self._refuse_other_names(scope)
+            _refuse_foreign(scope)
+            return _json(await asyncio.to_thread(self._judge_again, await _posted(receive)))
         if parts[:2] != ["api", "runs"] or len(parts) > 4:
             raise ApiError(404, f"There is no {path}.")
         self._refuse_other_names(scope)
@@ -101,6 +113,17 @@ class PageApi:
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
         if self._loopback and urlsplit(f"//{host}").hostname not in _OUR_NAMES:
             raise ApiError(403, "This port is reached as localhost only.")
+
+    def _judge_again(self, posted: Mapping[str, Json]) -> Json:
+        since_ns, revision = posted.get("since_ns", 0), posted.get("revision")
+        if not isinstance(since_ns, int) or isinstance(since_ns, bool) or not isinstance(revision, str):
+            raise ApiError(400, 'A backfill is {"since_ns": 0, "revision": "…"}.')
+        if revision != self._revision():
+            raise ApiError(
+                409,
+                "The service judges by other rules than these; an edited file is in force within seconds.",
+            )
+        return {"noted": self._store.judge_again(since_ns=since_ns, revision=revision)}
 
     async def _change(self, run_id: str, action: str, posted: Mapping[str, Json]) -> tuple[int, str, bytes]:
         if action == "delete":
@@ -131,16 +154,22 @@ def _detail(versions: list[StoredRun]) -> Json:
 
 def _query(text: bytes) -> Query:
     given = {name: values[-1] for name, values in parse_qs(text.decode("latin-1")).items()}
-    unknown = sorted(set(given) - {"flagged", "state", "agent", "before_ns", "limit"})
+    unknown = sorted(
+        set(given) - {"flagged", "state", "agent", "session", "user", "text", "before_ns", "limit"}
+    )
     if unknown:
         raise ApiError(
-            400, f"Unknown parameter {unknown[0]}; use flagged, state, agent, before_ns and limit."
+            400,
+            f"Unknown parameter {unknown[0]}; use flagged, state, agent, session, user, text, before_ns and limit.",
         )
     try:
         named = given.get("state", f"{RunState.SCORED},{RunState.UNSCORED}")
         return Query(
             flagged={"true": True, "false": False}[given["flagged"]] if "flagged" in given else None,
             agent=given.get("agent"),
+            session=given.get("session"),
+            user=given.get("user"),
+            text=given.get("text", ""),
             before_ns=int(given["before_ns"]) if "before_ns" in given else None,
             limit=max(1, min(_MAX_ROWS, int(given.get("limit", 100)))),
             states=tuple(RunState(name) for name in named.split(",")),

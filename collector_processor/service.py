@@ -32,6 +32,7 @@ from redfirst.collector_processor.receiving.refusals import Refusal
 from redfirst.collector_processor.receiving.tenants import Tenants
 from redfirst.collector_processor.rules_watch import RulesWatch
 from redfirst.collector_processor.scoring.assembly import AssemblyLimits
+from redfirst.collector_processor.scoring.lanes import Lanes
 from redfirst.collector_processor.scoring.pipeline import Pipeline
 from redfirst.collector_processor.scoring.process import ScorerProcess
 from redfirst.collector_processor.scoring.span_source import SpanSource
@@ -43,6 +44,7 @@ _GRACE = 5.0
 _DRAIN = 60.0
 _HOUSEKEEPING = 15.0
 _WATCH = 0.2
+_EXPIRED_AT_ONCE = 1000
 _LOOK = 1.0
 """Seconds between two looks at the rules file."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -92,14 +94,20 @@ class Service:
                 lambda: self.journal,
                 self.store,
                 limits=AssemblyLimits(
-                    settle=settings.settle_seconds, idle=settings.idle_seconds, age=settings.age_seconds
+                    settle=settings.settle_seconds,
+                    idle=settings.idle_seconds,
+                    age=settings.age_seconds,
+                    abandon=settings.abandon_seconds,
+                    park=settings.park_seconds,
+                    seal=settings.seal_days * 86_400,
+                    grace=settings.grace_seconds,
                 ),
                 metrics=self.metrics,
                 destinations=[name for companion in companions for name in companion.destinations],
             )
             self.journal = Journal(home.journal, metrics=self.metrics, on_durable=self.pipeline.durable)
         self._rules = rules
-        self._scorer: ScorerProcess | None = None
+        self._scorer: Lanes | None = None
         self._retention = Retention(
             self.journal,
             RetentionLimits(
@@ -108,7 +116,7 @@ class Service:
                 min_free=settings.min_free_bytes,
             ),
             floors=lambda: self.store.cursors().values(),
-            pins=self.store.pinned_segments,
+            pins=self._reader.pinned_segments,
             metrics=self.metrics,
         )
         self._acceptor = Acceptor(
@@ -164,8 +172,14 @@ class Service:
             self.pipeline.start(self._begin_scoring())
             self._start_companions()
             http = _Server(self._otlp())
-            loopback = settings.host in _LOOPBACK
-            api = PageApi(self._reader, self.store, self.metrics, self, loopback=loopback)
+            api = PageApi(
+                self._reader,
+                self.store,
+                self.metrics,
+                self,
+                loopback=settings.host in _LOOPBACK,
+                revision=self._revision,
+            )
             page = _Server(_config(api, self._refused_head("page")))
             servers = [
                 asyncio.create_task(http.serve([http_socket])),
@@ -242,9 +256,18 @@ class Service:
     def _keep_house(self) -> None:
         try:
             self._retention.apply(time.time())
+            self._expire()
         except (OSError, sqlite3.Error) as problem:
             self.metrics.add("redfirst_journal_failures_total", reason="retention")
             self._say(f"retention could not be applied: {problem}")
+
+    def _expire(self) -> None:
+        """Let verdicts go that were kept for as long as was asked, some at a time: the store is for others too."""
+        now_ns = time.time_ns()
+        before_ns = now_ns - int(self._settings.keep_days * 86_400e9)
+        gone = self.store.expire(before_ns, at_ns=now_ns, limit=_EXPIRED_AT_ONCE)
+        if gone:
+            self.metrics.add("redfirst_expired_runs_total", gone)
 
     async def _drain(self, *, timeout: float) -> bool:
         """Write what is waiting, judge what is due, and end what works on it, in the order of the data."""
@@ -272,15 +295,23 @@ class Service:
             return None
         return RulesWatch(self._rules, replace=self._scorer.judge_by, say=self._say, metrics=self.metrics)
 
-    def _begin_scoring(self) -> ScorerProcess:
-        self._scorer = ScorerProcess(
-            self._home.journal,
-            rules=self._rules,
-            on_answer=self.pipeline.answered,
-            metrics=self.metrics,
-            seconds=self._settings.score_seconds,
+    def _begin_scoring(self) -> Lanes:
+        self._scorer = Lanes(
+            lambda: ScorerProcess(
+                self._home.journal,
+                rules=self._rules,
+                on_answer=self.pipeline.answered,
+                metrics=self.metrics,
+                seconds=self._settings.score_seconds,
+                check_seconds=self._settings.check_seconds,
+                memory=self._settings.score_memory_bytes,
+            )
         )
         return self._scorer
+
+    def _revision(self) -> str:
+        """Of the checks in force; empty until the scorer said so."""
+        return "" if self._scorer is None else self._scorer.revision
 
     def _start_companions(self) -> None:
         parts = Parts(

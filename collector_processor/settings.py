@@ -242,6 +242,14 @@ class ServeSettings(BaseModel):
     """Quiet time after which a run without a root, or with parents that never came, is judged."""
     age_seconds: float = Field(default=86400.0, gt=0)
     """Age at which a run that does not end is judged as it is; what comes later makes another version."""
+    abandon_seconds: float = Field(default=3600.0, gt=0)
+    """Quiet time, after a run without a root was judged, until it is told to be abandoned."""
+    park_seconds: float = Field(default=86400.0, ge=0)
+    """How long a run that waits for a person may go on as if it had not been judged."""
+    seal_days: float = Field(default=7.0, gt=0)
+    """After a run was judged last: when late spans are kept and make no further version."""
+    grace_seconds: float = Field(default=30.0, ge=0)
+    """After a start, before a run that was open is said to have gone quiet: senders try again meanwhile."""
     max_body_bytes: int = Field(default=64 << 20, gt=0)
     """Largest request, before and after decompression."""
     receive_bytes: int | None = Field(default=None, gt=0)
@@ -262,8 +270,14 @@ class ServeSettings(BaseModel):
     """How what happens is written on standard error: for people, or one JSON object a line."""
     score_seconds: float = Field(default=30.0, gt=0)
     """What judging one run may take before the scorer is ended and started again."""
+    check_seconds: float = Field(default=10.0, gt=0)
+    """What one check may take for one run; its verdict is inconclusive when it takes longer."""
+    score_memory_bytes: int = Field(default=4 << 30, ge=256 << 20)
+    """Address space of a scorer process."""
     retain_days: float = Field(default=30.0, gt=0)
     """Age at which spans are removed from the journal, except those of flagged runs."""
+    keep_days: float = Field(default=365.0, gt=0)
+    """After a run was judged last: when its verdict goes too, and a tombstone stays."""
     retain_bytes: int = Field(default=8 << 30, gt=0)
     """Size of the journal beyond which its oldest segments are removed before their age."""
     min_free_bytes: int = Field(default=256 << 20, ge=0)

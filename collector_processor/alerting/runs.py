@@ -55,6 +55,8 @@ class Observed:
     ended_because: str = ""
     task: str = ""
     """The hash of the words that it began with; empty when they are not known."""
+    part: bool = False
+    """Its spans belong to a run of several traces, which is what counts."""
 
 
 def observed(versions: Sequence[StoredRun]) -> Observed:
@@ -83,6 +85,7 @@ def observed(versions: Sequence[StoredRun]) -> Observed:
         ending=ending_of(record),
         ended_because=termination_of(record).get("because", ""),
         task=request_hash(record["request"]) if record.get("request") else "",
+        part=latest.state is RunState.PART,
     )
 
 
@@ -158,7 +161,7 @@ class Observations:
         self._changed = {stream: at for stream, at in self._changed.items() if stream in self._streams}
 
     def _samples(self, seen: Observed | None) -> Iterator[tuple[Stream, Sample]]:
-        if seen is None:
+        if seen is None or seen.part:
             return
         at_ns = seen.judged_ns if seen.at_ns is None else seen.at_ns
         about = Stream(seen.tenant, seen.agent, about=COVERAGE)

@@ -56,7 +56,7 @@ def change(
     run_id = resolved(home, wanted)
     service = home.service()
     if service is not None and "page" in service:
-        _ask(f"{service['page']}/api/runs/{run_id}/{action}", body)
+        ask(f"{service['page']}/api/runs/{run_id}/{action}", body)
         return run_id
     lock = HomeLock(home)
     store = SqliteStore(home.store)
@@ -71,7 +71,7 @@ def change(
 
 
 def resolved(home: Home, wanted: str) -> str:
-    """The id of the stored run that begins so.
+    """The id of the stored run that begins so, or one of whose traces does.
 
     Raises:
         ConfigurationError: no run does, or several do.
@@ -79,9 +79,10 @@ def resolved(home: Home, wanted: str) -> str:
     reader = SqliteReader(home.store)
     try:
         query = Query(prefix=wanted.lower(), states=tuple(RunState), limit=5)
-        found = [run.run_id for run in reader.runs(query)] if wanted else []
+        rows = reader.runs(query) if wanted else []
     finally:
         reader.close()
+    found = list(dict.fromkeys(run.part_of or run.run_id for run in rows))
     if not found:
         raise ConfigurationError(f"run {wanted}: not in the store {home.store}.")
     if len(found) > 1:
@@ -90,13 +91,18 @@ def resolved(home: Home, wanted: str) -> str:
     return found[0]
 
 
-def _ask(url: str, body: Mapping[str, Any]) -> None:
+def ask(url: str, body: Mapping[str, Any]) -> Any:
+    """What the running service answers to this.
+
+    Raises:
+        ServiceRefused: it did not do it.
+    """
     request = urllib.request.Request(  # noqa: S310 - the address our own service wrote into its lock
         url, data=json.dumps(body).encode(), headers={"content-type": "application/json"}, method="POST"
     )
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
-            answer.read()
+            return json.load(answer)
     except urllib.error.HTTPError as problem:
         with problem:
             said = problem.read(2000).decode("utf-8", "replace")

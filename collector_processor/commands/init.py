@@ -139,22 +139,33 @@ rules: {rules}
 #   settle_seconds: 10            # quiet time after which a run whose root has ended is judged
 #   idle_seconds: 180             # the same for a run without a root
 #   age_seconds: 86400            # a run that does not end is judged as it is
+#   abandon_seconds: 3600         # then a run whose root never came is told to be abandoned
+#   park_seconds: 86400           # how long a run that waits for a person may go on as one run
+#   seal_days: 7                  # after which late spans are kept and make no further version
+#   grace_seconds: 30             # after a start, before a run is said to have gone quiet
 #   max_body_bytes: 67108864      # largest request, before and after decompression
 #   score_seconds: 30             # what judging one run may take
+#   check_seconds: 10             # what one check may take for one run
+#   score_memory_bytes: 4294967296    # address space of a scorer process
 #   retain_days: 30               # age at which spans go, except those of flagged runs
 #   retain_bytes: 8589934592      # size of the journal beyond which its oldest part goes
+#   keep_days: 365                # age at which verdicts go too
 #   min_free_bytes: 268435456     # free disk space below which senders are asked to wait
 #
 #   forward:                      # every accepted request goes to each of these, byte for byte
 #     - name: phoenix             # names its place in the queue, its metrics, its dead letters
 #       endpoint: http://localhost:6006    # /v1/traces and /v1/logs are added; env:NAME reads a variable
 #       headers: {{authorization: "env:PHOENIX_AUTH"}}
-#       gzip: false
+#       compression: none         # or gzip, zstd
+#       ca: null                  # PEM file of the authorities to trust; certificate and key: to show one
+#       certificate: null
+#       key: null
 #       signals: [traces, logs]   # a backend without /v1/logs takes traces only
 #       timeout: 10               # seconds of one request
 #       backlog: false            # true: a new destination gets all that the journal holds
 #       hold_days: 3              # what it does not take for so long is dropped, and counted
 #
+#   metrics_export: null          # {{endpoint, headers, interval_seconds}}: our own metrics by OTLP
 #   trace_url: null               # where a person looks at a run, as in https://ui.example/traces/{{trace_id}}
 #   alerts:                       # per agent: flagged runs of those judged within the window
 #     window_seconds: 3600

@@ -107,3 +107,13 @@ def _companions(
             say=say,
         ),
     )
+
+
+def outbox_destinations(project: Project, home: Home) -> tuple[str, ...]:
+    """Who is told of every version of a run.
+
+    Raises:
+        ConfigurationError: a setting is wrong, or a variable that it names is not set.
+    """
+    beside = _companions(in_force(configured(project)), home, scenarios=project.scenarios, say=_say)
+    return tuple(name for companion in beside for name in companion.destinations)

@@ -30,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--home", metavar="DIR", help="where the store lies (default: REDFIRST_HOME or .redfirst)"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per run, one per line")
+    parser.add_argument("--text", metavar="WORDS", help="runs whose request or answer has all of these words")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--all", action="store_true", help="open traces and those that are no runs, too")
     which.add_argument("--flagged", action="store_true", help="flagged runs only")
@@ -41,7 +42,7 @@ def execute(options: argparse.Namespace) -> int:
     known = covers(load_project(Path.cwd()).scenarios)
     for problem in known.unreadable:
         print(f"redfirst: {problem}", file=sys.stderr)
-    rows = list(_rows(home, known, every=options.all, flagged=options.flagged))
+    rows = list(_rows(home, known, every=options.all, flagged=options.flagged, text=options.text or ""))
     if options.json:
         for item in rows:
             print(json.dumps(item))
@@ -83,18 +84,19 @@ def _named(checks: Sequence[str], room: int) -> str:
     return fit(checks[0], room - len(more)) + more if checks else ""
 
 
-def _rows(home: Home, known: Covers, *, every: bool, flagged: bool) -> Iterable[dict[str, Any]]:
+def _rows(home: Home, known: Covers, *, every: bool, flagged: bool, text: str) -> Iterable[dict[str, Any]]:
     reader = SqliteReader(home.store)
     try:
         query = Query(
             flagged=True if flagged else None,
+            text=text,
             states=tuple(RunState) if every else (RunState.SCORED, RunState.UNSCORED),
             records=bool(known.known),
         )
         for run in reversed(reader.runs(query)):
             cover = known.of(run.agent or "", recorded_signature((run.record or {}).get("verdicts", ())))
             yield {**row(run), "covered_by": None if cover is None else cover.scenario}
-        if every:
+        if every and not text:
             yield from open_runs(home, reader)
     finally:
         reader.close()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.journal.reading import RecordLost
 from redfirst.collector_processor.recorded.files import read_files
-from redfirst.collector_processor.scoring.span_source import SpanSource, decoded
+from redfirst.collector_processor.scoring.span_source import SpanSource, stored_spans
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Query, RunState
 from redfirst.evaluators.errors import UnreadableInput
@@ -39,11 +39,12 @@ def _stored(home: Home) -> Iterator[Trajectory]:
     try:
         for run in reader.runs(Query(states=(RunState.SCORED,), limit=_MOST)):
             try:
-                found = decoded(source.slices(bytes.fromhex(run.run_id), reader.positions(run.run_id)))
+                found = stored_spans(reader, source, run.run_id)
             except (RecordLost, UnreadableInput):
                 gone += 1
                 continue
-            yield from read(found.spans, found.logs).runs
+            runs = read(found.spans, found.logs).runs
+            yield from [one for one in runs if one.run_id == run.run_id] or runs
     finally:
         reader.close()
         source.close()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.journal.reading import RecordLost
-from redfirst.collector_processor.scoring.span_source import SpanSource, decoded
+from redfirst.collector_processor.scoring.span_source import SpanSource, stored_spans
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Label, Query, RunState, request_hash
 from redfirst.evaluators.check import Check, judge
@@ -47,7 +47,7 @@ class RunsInStore:
             raise ConfigurationError(
                 f"run {wanted}: not in the store {self._reader.path}; --traces PATH reads files.{self._flagged()}"
             )
-        run_id = found[0].run_id
+        run_id = found[0].part_of or found[0].run_id
         recorded = self._load(run_id)
         if recorded is None:
             raise ConfigurationError(f"run {run_id[:12]}: its trace holds no agent, model or tool call.")
@@ -80,14 +80,12 @@ class RunsInStore:
                 yield other
 
     def _load(self, run_id: str) -> RecordedRun | None:
-        pieces = self._source.slices(bytes.fromhex(run_id), self._reader.positions(run_id))
-        found = decoded(pieces)
+        found = stored_spans(self._reader, self._source, run_id)
         runs = read(found.spans, found.logs).runs
         if not runs:
             return None
-        return RecordedRun(
-            run=runs[0], spans=found.spans, logs=found.logs, verdicts=judge(runs[0], self._checks)
-        )
+        run = next((one for one in runs if one.run_id == run_id), runs[0])
+        return RecordedRun(run=run, spans=found.spans, logs=found.logs, verdicts=judge(run, self._checks))
 
     def _flagged(self) -> str:
         found = self._reader.runs(Query(flagged=True, limit=5))

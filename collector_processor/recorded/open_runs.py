@@ -54,6 +54,8 @@ def open_runs(home: Home, reader: StoreReader) -> Iterator[dict[str, Json]]:
             "version": stored[0].version if stored else 0,
             "cut": None,
             "because": None,
+            "reason": None,
+            "part_of": stored[0].part_of if stored else None,
             "arrived": moment(found.arrived_ns),
             "judged": None,
             "judged_ns": None,

@@ -18,13 +18,15 @@ from redfirst.collector_processor.journal.writing import Durable, Journal
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.receiving.request import Heads, heads_of
 from redfirst.collector_processor.scoring.access import StoreAccess
-from redfirst.collector_processor.scoring.assembly import Assembly, AssemblyLimits, Cut
-from redfirst.collector_processor.scoring.counting import scored
-from redfirst.collector_processor.scoring.landing import landing_of, only_positions
+from redfirst.collector_processor.scoring.assembly import Assembly, AssemblyLimits, Cut, CutReason, Judged
+from redfirst.collector_processor.scoring.counting import Counting
+from redfirst.collector_processor.scoring.joining import Joining
+from redfirst.collector_processor.scoring.judgements import Judgements
 from redfirst.collector_processor.scoring.process import Job, Scoring
 from redfirst.collector_processor.storing.sqlite import ASSEMBLY
-from redfirst.collector_processor.storing.store import Landing, RunState, Store
+from redfirst.collector_processor.storing.store import Landed, Landing, Store
 from redfirst.evaluators.errors import UnreadableInput
+from redfirst.evaluators.trajectory import Stop
 
 Json = Any
 
@@ -35,6 +37,9 @@ _GATHER = 0.02
 """Seconds that a verdict waits for others at the scorer, to share a transaction with them."""
 _CHUNK = 32 << 20
 _SAVE_EVERY = 1.0
+_ID_DIGITS = 32
+_AGAIN = 64
+"""Runs that are judged again at once, behind those that are new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,11 @@ class Pipeline:
         limits: AssemblyLimits,
         metrics: Metrics,
         destinations: Sequence[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+        wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """``destinations`` are the names that get an outbox row for every version of a run."""
+        """``destinations`` are the names that get an outbox row for every version of a run. Silence is measured by
+        ``clock``; ``wall_ns`` says when a run was judged, and how long ago that was for an earlier process."""
         self.assembly = Assembly(limits)
         self.replaying = True
         """True until the journal has been read up to where this process began."""
@@ -64,6 +72,7 @@ class Pipeline:
         self._metrics = metrics
         self._access = StoreAccess(metrics)
         self._destinations = tuple(destinations)
+        self._clock, self._wall_ns = clock, wall_ns
         self._scoring: Scoring | None = None
         self._lock = threading.Condition()
         self._fed = self._begun_at = START
@@ -71,17 +80,28 @@ class Pipeline:
         self._saved_at = 0.0
         self._batches: list[list[tuple[Position, Position, Heads]]] = []
         self._answers: list[_Answered] = []
-        self._cuts: dict[str, Cut] = {}
-        self._landings: list[tuple[Landing, Cut]] = []
-        self._gathering_since = 0.0
+        self._joining = Joining(store, self._access, metrics, settle=limits.settle)
+        self._counting = Counting(metrics)
+        self._judgements = Judgements(
+            self.assembly, self._joining, store, self._access, metrics, clock=clock, wall_ns=wall_ns
+        )
+        self._looked_at = -_SAVE_EVERY
         self._draining = False
         self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
 
     def start(self, scoring: Scoring) -> None:
         """Read the journal from the cursor and go on from there. Call it before anything is appended."""
+        self._begin(scoring)
+        self._thread.start()
+
+    def begin(self, scoring: Scoring) -> None:
+        """As ``start``, without a thread: whoever calls ``step`` again and again has the pipeline work."""
+        self._begin(scoring)
+        self._replay()
+
+    def _begin(self, scoring: Scoring) -> None:
         self._scoring = scoring
         self._begun_at = self._journal().end
-        self._thread.start()
 
     def durable(self, batch: Durable) -> None:
         """A batch that the journal has made durable, in its order."""
@@ -116,41 +136,65 @@ class Pipeline:
 
     def lag(self) -> float:
         """Seconds that the oldest due trace has waited for its verdict."""
-        due = [cut.due_at for cut in list(self._cuts.values())]
+        due = self._judgements.due_times()
         waiting = self.assembly.next_due()
         if waiting is not None:
             due.append(waiting)
-        return max(0.0, time.monotonic() - min(due)) if due else 0.0
+        return max(0.0, self._clock() - min(due)) if due else 0.0
 
     def _run(self) -> None:
         if not self._replay():
             return
-        while True:
+        while self.step():
             with self._lock:
-                self._lock.wait_for(self._something, self._until_next(time.monotonic()))
-                batches, self._batches = self._batches, []
-                answers, self._answers = self._answers, []
-                draining = self._draining
-            now = time.monotonic()
-            for batch in batches:
-                for position, following, heads in batch:
-                    self._feed(position, following, heads, now)
-            for answered in answers:
-                self._take(answered)
-            self._send(now)
-            self._land(now)
-            if draining and not self._cuts and not self._landings and not self._batches:
-                self._save(now, force=True)
-                return
+                self._lock.wait_for(self._something, self._until_next(self._clock()))
+
+    def step(self) -> bool:
+        """Do what there is to do now; False when everything is stored and it was told to drain."""
+        with self._lock:
+            batches, self._batches = self._batches, []
+            answers, self._answers = self._answers, []
+            draining = self._draining
+        now = self._clock()
+        for batch in batches:
+            for position, following, heads in batch:
+                self._feed(position, following, heads, now)
+        for answered in answers:
+            self._counting.answered(answered.answer)
+            self._judgements.take(answered.job, answered.answer)
+        self._look(now)
+        self._send(now)
+        self._land(now)
+        if draining and not self._busy() and not self._batches:
+            self._save(now, force=True)
+            return False
+        return True
+
+    def _busy(self) -> bool:
+        return self._judgements.busy or len(self._joining) > 0
 
     def _something(self) -> bool:
         """Whether there is something to do before the time comes for it."""
-        return bool(self._batches or self._answers or (self._draining and not self._cuts))
+        return bool(self._batches or self._answers or (self._draining and not self._busy()))
+
+    def _look(self, now: float) -> None:
+        """Take up what others asked of the store: runs to judge again, and meetings of which one was erased."""
+        if now - self._looked_at < _SAVE_EVERY or self._draining:
+            return
+        self._looked_at = now
+        self._joining.look(now, self._wall_ns())
+        if self._judgements.judging_again or self.assembly.away > _AT_SCORER // 2 or self._scoring is None:
+            return
+        jobs = self._judgements.again(_AGAIN)
+        if jobs:
+            self._looked_at = now - _SAVE_EVERY  # there may be more
+            self._scoring.submit(jobs)
 
     def _until_next(self, now: float) -> float:
-        if self._landings:
+        if self._judgements.found:
             return _GATHER
-        due = self.assembly.next_due()
+        waiting = [at for at in (self.assembly.next_due(), self._joining.next_due()) if at is not None]
+        due = min(waiting, default=None)
         if due is None or self.assembly.away >= _AT_SCORER:
             return _TICK
         return min(_TICK, max(0.001, due - now))
@@ -158,8 +202,7 @@ class Pipeline:
     def _replay(self) -> bool:
         """Read what no stored verdict covers; False when it was told to stop meanwhile. Timers begin anew: time that
         the service was down is no silence."""
-        recent = self._access.patiently(lambda: self._store.recent(self.assembly.limits.remembered))
-        self.assembly.remember((bytes.fromhex(run_id), times) for run_id, times in recent)
+        self._remember(self._clock(), self._wall_ns())
         journal = self._journal()
         position = self._access.patiently(lambda: self._store.cursor(ASSEMBLY)) or START
         end = self._begun_at
@@ -167,7 +210,7 @@ class Pipeline:
             if self._draining:
                 return False
             chunk = journal.read_from(position, limit_bytes=_CHUNK)
-            now, wall = time.monotonic(), time.time_ns()
+            now, wall = self._clock(), self._wall_ns()
             for placed in chunk:
                 if placed.position >= end:
                     break  # accepted by this process: it comes by itself
@@ -191,63 +234,51 @@ class Pipeline:
         self.assembly.add(heads, position, now, age=age)
         self._fed = max(self._fed, following)
 
+    def _remember(self, now: float, now_ns: int) -> None:
+        """What the assembler should know of runs that an earlier process judged."""
+        limits, journal = self.assembly.limits, self._journal()
+        recent = self._access.patiently(lambda: self._store.recent(limits.remembered))
+        self.assembly.remember(
+            (bytes.fromhex(run.run_id), self._judgements.standing(run, now, now_ns))
+            for run in recent
+            if len(run.run_id) == _ID_DIGITS
+        )
+        for run_id, due_ns in self._access.patiently(self._store.rootless):
+            wait = min(max(0.0, (due_ns - now_ns) / 1e9), limits.abandon)  # the clock may have been set
+            self.assembly.watch(bytes.fromhex(run_id), now + wait)
+        if recent or journal.read_from(START, limit_bytes=1):
+            self.assembly.began(now)
+
     def _send(self, now: float) -> None:
         """Release what is due and give it to the scorer, with what the store has of it already."""
         room = _AT_SCORER - self.assembly.away
         jobs: list[Job] = []
         for cut in self.assembly.due(now, limit=room) if room > 0 else ():
             self._metrics.add("redfirst_cuts_total", reason=cut.reason.value)
-            job = self._job(cut)
+            job = self._judgements.job(cut)
             if job is not None:
                 jobs.append(job)
+        if room > 0 and not self._draining:
+            jobs.extend(self._joining.due(now))
         if jobs and self._scoring is not None:
             self._scoring.submit(jobs)
 
-    def _job(self, cut: Cut) -> Job | None:
-        run_id = cut.trace_id.hex()
-        known = self._access.patiently(lambda: self._store.known(run_id))
-        positions = set(cut.positions)
-        if known is not None:
-            nothing_new = positions <= known.positions
-            if known.state is RunState.DELETED or nothing_new:
-                outcome = "stored_before" if nothing_new and known.positions else "deleted"
-                self._metrics.add("redfirst_late_total", outcome=outcome)
-                self.assembly.landed(cut.trace_id, known.version)
-                return None
-            if known.version >= len(self.assembly.limits.again):
-                self._metrics.add("redfirst_late_total", outcome="version_cap")
-                self._landings.append((only_positions(cut), cut))
-                return None
-            self._metrics.add("redfirst_late_total", outcome="rescored")
-            positions |= known.positions
-        job = Job(run_id=run_id, positions=sorted(positions))
-        self._cuts[run_id] = cut
-        return job
-
-    def _take(self, answered: _Answered) -> None:
-        cut = self._cuts.pop(answered.job.run_id)
-        answer = answered.answer
-        if answer["state"] == RunState.UNSCORED:
-            self._metrics.add("redfirst_unscored_total", reason=answer.get("reason", "unknown"))
-        now_ns = time.time_ns()
-        age_ns = int((time.monotonic() - cut.first_at) * 1e9)
-        landing = landing_of(cut, answered.job, answer, arrived_ns=now_ns - age_ns, judged_ns=now_ns)
-        if not self._landings:
-            self._gathering_since = time.monotonic()
-        self._landings.append((landing, cut))
-
     def _land(self, now: float) -> None:
         """Store what was found. A transaction that fails is tried again, and nothing is forgotten meanwhile."""
-        if not self._landings:
+        found = self._judgements.found
+        if not found:
             self._save(now)
             return
-        if self._cuts and now - self._gathering_since < _GATHER:
+        if self._judgements.away and now - self._judgements.gathering_since < _GATHER:
             return
-        away = {cut.trace_id for _, cut in self._landings}
-        cursor = self._cursor(without=away)
+        cursor = self._cursor(without={one.cut.trace_id for one in found if one.cut is not None})
+        whole = [one for one in found if one.landing is not None]
         try:
             landed = self._store.land(
-                [landing for landing, _ in self._landings], cursor=cursor, outbox=self._destinations
+                [one.landing for one in whole if one.landing is not None],
+                cursor=cursor,
+                outbox=self._destinations,
+                joined=[name for one in found for name in one.joined],
             )
         except sqlite3.Error as problem:
             self._access.failed("written", problem)
@@ -255,23 +286,25 @@ class Pipeline:
             return
         self._access.worked()
         self._saved, self._saved_at = cursor, now
-        done = time.monotonic()
-        for (landing, cut), result in zip(self._landings, landed, strict=True):
-            self.assembly.landed(cut.trace_id, result.version)
-            if landing.only_positions:
-                continue
-            self._metrics.add("redfirst_landed_total", state=landing.state.value)
-            self._metrics.observe("redfirst_trace_score_duration_seconds", done - cut.last_at)
-            if landing.state is RunState.SCORED and result.new:
-                self._count(landing, result.was_flagged)
-        self._landings = []
+        found.clear()
+        for one, result in zip(whole, landed, strict=True):
+            if one.landing is not None:
+                self._landed(one.landing, one.cut, result)
 
-    def _count(self, landing: Landing, was_flagged: bool | None) -> None:
-        if was_flagged is None:
-            scored(self._metrics, landing)
-        else:
-            changed = str(was_flagged != landing.flagged).lower()
-            self._metrics.add("redfirst_traces_rescored_total", changed=changed)
+    def _landed(self, landing: Landing, cut: Cut | None, result: Landed) -> None:
+        now = self._clock()
+        if cut is not None:
+            parked = landing.ending == Stop.PARKED
+            standing = Judged(
+                late=landing.late if not landing.only_positions else len(self.assembly.limits.again) - 1,
+                parked_until=now + self.assembly.limits.park if parked else 0.0,
+                aged=cut.reason is CutReason.TOO_OLD,
+            )
+            self.assembly.landed(cut.trace_id, standing)
+            if landing.due_ns is not None and result.new:
+                self.assembly.watch(cut.trace_id, now + self.assembly.limits.abandon)
+        if not landing.only_positions:
+            self._counting.landed(landing, result, None if cut is None else now - cut.last_at)
 
     def _cursor(self, without: Container[bytes] = ()) -> Position:
         oldest = self.assembly.oldest(without=without)

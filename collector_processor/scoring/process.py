@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -19,6 +20,7 @@ import orjson
 
 from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.metrics import Metrics
+from redfirst.collector_processor.scoring.containing import Breaker, pass_on
 from redfirst.collector_processor.scoring.worker import message
 
 Json = Any
@@ -27,6 +29,8 @@ _MODULE = "redfirst.collector_processor.scoring.worker"
 _CHUNK = 64
 _LOOK = 0.1
 _BACKOFF = (0.1, 0.5, 2.0, 5.0, 15.0)
+LARGEST_ANSWER = 256 << 20
+"""Bytes of one answer beyond which the child is taken to have gone wrong."""
 _ATTEMPTS = 2
 """How often a run may be what the scorer died of before it is stored as unscored."""
 
@@ -37,6 +41,18 @@ class Job:
 
     run_id: str
     positions: Sequence[Position]
+    spans: int = 0
+    """About how many, for who is to judge it."""
+    traces: Mapping[str, Sequence[Position]] | None = None
+    """The traces to judge together; the run's own when there are none."""
+    abandoned: bool = False
+    """Nothing came for it for the abandon time."""
+    again: bool = False
+    """It is judged again because the checks are others, not because spans came."""
+
+
+_NAMED = frozenset({"too_slow", "too_much_output"})
+"""Deaths that say more of a run than that there was an error."""
 
 
 class Scoring(Protocol):
@@ -68,16 +84,25 @@ class ScorerProcess:
         on_answer: Callable[[Job, Mapping[str, Json]], None],
         metrics: Metrics,
         seconds: float = 30.0,
+        check_seconds: float = 10.0,
+        memory: int | None = None,
         command: Sequence[str] = (sys.executable, "-m", _MODULE),
     ) -> None:
-        """``rules`` is the text of the rules file and its name; ``seconds`` is what one run may take; ``command``
-        starts the child, which is given the journal's folder."""
+        """``rules`` is the text of the rules file and its name; ``seconds`` is what one run may take and
+        ``check_seconds`` one check of it; ``memory`` is the child's address space in bytes; ``command`` starts the
+        child, which is given the journal's folder."""
         self._command = tuple(command)
         self._journal = journal
         self._rules = rules
         self._on_answer = on_answer
         self._metrics = metrics
         self._seconds = seconds
+        self.revision = ""
+        """Of the checks that the child judges by."""
+        self._limits = {"check_seconds": check_seconds, "memory": memory}
+        self._at: str | None = None
+        """The check of foreign code that the child is in."""
+        self._breaker = Breaker()
         self._lock = threading.Condition()
         self._jobs: deque[Job] = deque()
         self._blamed: dict[str, int] = {}
@@ -110,7 +135,7 @@ class ScorerProcess:
     def judge_by(self, rules: tuple[str, str]) -> None:
         """Judge by these rules from the next chunk of jobs on."""
         with self._lock:
-            self._rules, self._outdated = rules, True
+            self._rules, self._outdated, self.revision = rules, True, ""
             self._lock.notify_all()
 
     def close(self) -> None:
@@ -140,13 +165,13 @@ class ScorerProcess:
         """Send the chunk and take its answers; what was answered is taken off the list."""
         if not chunk:
             return
-        jobs = [
-            {"id": n, "run_id": job.run_id, "positions": [list(place) for place in job.positions]}
-            for n, job in enumerate(chunk)
-        ]
-        self._send({"jobs": jobs})
+        self._send({"jobs": [asked(n, job) for n, job in enumerate(chunk)]})
         while chunk:
             answer = self._receive(self._seconds)
+            if "at" in answer:
+                self._at = answer["at"]
+                continue
+            self._at = None
             job = chunk.pop(0)
             self._blamed.pop(job.run_id, None)
             self._on_answer(job, answer)
@@ -156,6 +181,9 @@ class ScorerProcess:
         if self._stopping:
             return
         self._metrics.add("redfirst_scorer_restarts_total", reason=death.reason)
+        if self._at is not None:
+            self._breaker.died_in(self._at, str(death), time.monotonic())
+            self._at = None
         if left and death.reason != "did not start":
             suspect = left[0]
             self._blamed[suspect.run_id] = self._blamed.get(suspect.run_id, 0) + 1
@@ -163,7 +191,8 @@ class ScorerProcess:
                 del self._blamed[suspect.run_id]
                 left = left[1:]
                 because = f"the scorer died of it {_ATTEMPTS} times: {death}"
-                self._on_answer(suspect, {"state": "unscored", "reason": death.reason, "because": because})
+                reason = death.reason if death.reason in _NAMED else "error"
+                self._on_answer(suspect, {"state": "unscored", "reason": reason, "because": because})
         with self._lock:
             self._jobs.extendleft(reversed(left))
             self._lock.wait_for(lambda: self._stopping, _BACKOFF[min(self._deaths, len(_BACKOFF) - 1)])
@@ -174,7 +203,7 @@ class ScorerProcess:
         if self._child is not None and self._child.poll() is not None:
             self._metrics.add("redfirst_scorer_restarts_total", reason="ended idle")
             self._end_child()
-        if self._outdated:
+        if self._outdated or self._breaker.closes(time.monotonic()):
             self._end_child()
         if self._child is None:
             self._start()
@@ -186,16 +215,20 @@ class ScorerProcess:
                 [*self._command, str(self._journal)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 start_new_session=True,  # a terminal's Ctrl-C is for the service, which then ends it
             )
         except OSError as problem:  # no memory or no process left: there may be one later
             raise ScorerDied("did not start", str(problem)) from problem
+        pass_on(self._child.stderr, self._metrics)
         with self._lock:
             text, name = self._rules or (None, None)
             self._outdated = False
+        left_out = self._breaker.left_out(time.monotonic())
+        setup = {"rules": text, "rules_name": name, "path": sys.path, "left_out": left_out, **self._limits}
         try:
-            self._send({"rules": text, "rules_name": name, "path": sys.path})
-            self._receive(60.0)
+            self._send(setup)
+            self.revision = self._receive(60.0).get("revision", "")
         except ScorerDied as death:
             raise ScorerDied("did not start", str(death)) from death
 
@@ -214,6 +247,8 @@ class ScorerProcess:
         while True:
             if len(self._buffer) >= 4:
                 length = 4 + int.from_bytes(self._buffer[:4], "little")
+                if length > LARGEST_ANSWER:
+                    raise ScorerDied("too_much_output", f"an answer of {length} bytes")
                 if len(self._buffer) >= length:
                     text, self._buffer = self._buffer[4:length], self._buffer[length:]
                     return _answer(text)
@@ -227,7 +262,7 @@ class ScorerProcess:
             if self._stopping:
                 raise ScorerDied("stopping", "the service is stopping")
             if time.monotonic() > deadline:
-                raise ScorerDied("took too long", f"no answer in {seconds:g} s")
+                raise ScorerDied("too_slow", f"no answer in {seconds:g} s")
         data = os.read(child.stdout.fileno(), 1 << 16)
         if not data:
             try:
@@ -241,14 +276,28 @@ class ScorerProcess:
         child, self._child = self._child, None
         if child is None:
             return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)  # what a check started goes with it
         child.kill()
         child.wait()
-        for stream in (child.stdin, child.stdout):
+        for stream in (child.stdin, child.stdout):  # what passes its messages on closes those
             if stream is not None:
                 try:
                     stream.close()
                 except OSError:
                     self._metrics.add("redfirst_scorer_restarts_total", reason="pipe left open")
+
+
+def asked(number: int, job: Job) -> dict[str, Json]:
+    asked: dict[str, Json] = {
+        "id": number,
+        "run_id": job.run_id,
+        "positions": [list(place) for place in job.positions],
+        "abandoned": job.abandoned,
+    }
+    if job.traces is not None:
+        asked["traces"] = {name: [list(place) for place in places] for name, places in job.traces.items()}
+    return asked
 
 
 def _answer(text: bytes) -> Mapping[str, Json]:

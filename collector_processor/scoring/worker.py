@@ -9,9 +9,11 @@ from __future__ import annotations
 import gc
 import json
 import os
+import resource
 import struct
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,15 +22,27 @@ import orjson
 from redfirst.collector_processor.endings import ending_of
 from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.journal.reading import RecordLost
-from redfirst.collector_processor.scoring.span_source import SpanSource, decoded, span_set_hash
+from redfirst.collector_processor.scoring.guarding import Guarded
+from redfirst.collector_processor.scoring.span_source import (
+    MOST_SPANS,
+    Gathered,
+    SpanSource,
+    decoded,
+    span_set_hash,
+    with_silence,
+)
 from redfirst.collector_processor.storing.store import request_hash
+from redfirst.evaluators.canonical import digest
 from redfirst.evaluators.check import Check, default_checks, judge
+from redfirst.evaluators.dialects.facts import Kind
+from redfirst.evaluators.dialects.registry import facts_of
 from redfirst.evaluators.errors import UnreadableInput
 from redfirst.evaluators.otlp import Decoded
 from redfirst.evaluators.reading import read
 from redfirst.evaluators.record import run_record
 from redfirst.evaluators.rules import load_rules
 from redfirst.evaluators.span import Span
+from redfirst.evaluators.trajectory import Completeness, Gap, Stop, Termination, Trajectory
 from redfirst.evaluators.verdict import flagged
 
 Json = Any
@@ -38,28 +52,118 @@ _LENGTH = struct.Struct("<I")
 
 def score(source: SpanSource, checks: Sequence[Check], job: Mapping[str, Json]) -> dict[str, Json]:
     """The answer to one job. A record that cannot be read makes the run unscored, never a verdict on the rest."""
-    trace_id = bytes.fromhex(job["run_id"])
     answer: dict[str, Json] = {"id": job["id"], "state": "unscored", "spans": 0, "hash": "", "record": None}
     try:
-        positions = [Position(*place) for place in job["positions"]]
-        answer["tenant"] = source.tenant(positions)
-        pieces = source.slices(trace_id, positions)
-        answer["spans"], answer["hash"] = len(pieces["traces"]), span_set_hash(pieces)
-        found = decoded(pieces)
-    except (RecordLost, UnreadableInput) as problem:
+        return {
+            **answer,
+            **(_joined(source, checks, job) if "traces" in job else _alone(source, checks, job)),
+        }
+    except RecordLost as problem:
+        return {**answer, "reason": "spans_gone", "because": str(problem)}
+    except UnreadableInput as problem:
         return {**answer, "reason": "unreadable", "because": str(problem)}
-    try:
-        return {**answer, **_judged(found, checks)}
     except Exception as problem:  # noqa: BLE001 - a run that cannot be read is its own failure and harms no other
         because = f"{type(problem).__name__}: {problem}"
         return {**answer, "reason": "evaluator_error", "because": because}
 
 
-def _judged(found: Decoded, checks: Sequence[Check]) -> dict[str, Json]:
-    runs = read(found.spans, found.logs).runs
-    if not runs:
-        return {"state": "not_a_run"}
-    run = runs[0]
+def _alone(source: SpanSource, checks: Sequence[Check], job: Mapping[str, Json]) -> dict[str, Json]:
+    """One trace by itself."""
+    trace_id, positions = bytes.fromhex(job["run_id"]), _positions(job["positions"])
+    tenant = source.tenant(positions)
+    gathered = source.gather({trace_id: positions})
+    found = decoded(gathered.slices)
+    answer: dict[str, Json] = {
+        "tenant": tenant,
+        "spans": len(gathered.slices["traces"]),
+        "hash": span_set_hash(gathered.slices),
+    }
+    read_ = read(found.spans, found.logs)
+    if not read_.runs:
+        return {**answer, "state": "not_a_run"}
+    run = read_.runs[0]
+    rootless = _rootless(found)
+    if rootless and job.get("abandoned"):
+        run, rootless = abandoned(run), False
+        answer["hash"] = with_silence(answer["hash"])
+    if gathered.left_out:
+        run = truncated(run, gathered.left_out)
+        answer |= {"truncated": gathered.left_out, "because": run.coverage.missing[-1].because}
+    return {
+        **answer,
+        **_judged(run, checks),
+        "service": service_of(found.spans),
+        "rootless": rootless,
+        "meetings": sorted(digest([tenant, key])[:32] for key in read_.meetings.get(job["run_id"], ())),
+    }
+
+
+def _joined(source: SpanSource, checks: Sequence[Check], job: Mapping[str, Json]) -> dict[str, Json]:
+    """Traces that may be runs together: each run with its traces, each trace with the hash of its spans."""
+    parts: dict[str, Gathered] = {}
+    lost: list[str] = []
+    tenants: dict[str, str] = {}
+    found = Decoded()
+    room = MOST_SPANS
+    for name, places in job["traces"].items():
+        try:
+            tenants[name] = source.tenant(_positions(places))
+            part = source.gather({bytes.fromhex(name): _positions(places)}, spans=room)
+        except RecordLost:
+            lost.append(name)
+            continue
+        parts[name] = part
+        room -= len(part.slices["traces"])
+        found += decoded(part.slices)
+    hashes = {name: span_set_hash(part.slices) for name, part in parts.items()}
+    runs = []
+    for run in read(found.spans, found.logs).runs:
+        mine = [name for name in run.trace_ids if name in parts]
+        left_out = sum(parts[name].left_out for name in mine)
+        judged = truncated(run, left_out) if left_out else run
+        runs.append(
+            {
+                **_judged(judged, checks),
+                "run_id": run.run_id,
+                "service": service_of([span for span in found.spans if span.trace_id in run.trace_ids]),
+                "traces": mine,
+                "tenant": tenants[mine[0]],
+                "hash": f"{sum(int(hashes[name], 16) for name in mine) % 2**128:032x}",
+                "spans": sum(len(parts[name].slices["traces"]) for name in mine),
+                "because": judged.coverage.missing[-1].because if left_out else "",
+            }
+        )
+    return {"state": "joined", "runs": runs, "hashes": hashes, "lost": lost}
+
+
+def _positions(places: Sequence[Sequence[int]]) -> list[Position]:
+    return [Position(*place) for place in places]
+
+
+def abandoned(run: Trajectory) -> Trajectory:
+    """The run, of which it is known by waiting that no end came."""
+    because = "its root never came, and nothing else for the abandon time"
+    end = Termination(reason=Stop.ABANDONED, because=because, span_id=run.root_span_id, waited=True)
+    return replace(run, termination=end)
+
+
+def truncated(run: Trajectory, left_out: int) -> Trajectory:
+    """The run, of which spans were left out because it is too large: it is incomplete, and says so."""
+    because = f"{left_out} spans and log records beyond what one run may have were left out"
+    missing = (*run.coverage.missing, Gap(fact="spans", because=because))
+    return replace(run, completeness=Completeness.INCOMPLETE, coverage=replace(run.coverage, missing=missing))
+
+
+def _rootless(found: Decoded) -> bool:
+    """Whether no span is a root. An agent's span whose parent is elsewhere is one when it stands alone on top."""
+    ids = {span.span_id for span in found.spans}
+    tops = [span for span in found.spans if span.parent_id not in ids]
+    if any(span.parent_id is None for span in tops):
+        return False
+    return len({span.span_id for span in tops}) != 1 or facts_of(tops[0], ()).kind is not Kind.AGENT
+
+
+def _judged(run: Trajectory, checks: Sequence[Check]) -> dict[str, Json]:
     verdicts = judge(run, checks)
     record = run_record(run, verdicts)
     return {
@@ -67,10 +171,11 @@ def _judged(found: Decoded, checks: Sequence[Check]) -> dict[str, Json]:
         "record": _json(record).decode(),
         "verdicts": record["verdicts"],
         "agent": run.agents[0] if run.agents else None,
-        "service": service_of(found.spans),
         "request_hash": None if run.request is None else request_hash(run.request),
         "flagged": flagged(verdicts),
         "ending": ending_of(record),
+        "session": run.session_id,
+        "user": run.user_id,
     }
 
 
@@ -78,6 +183,11 @@ def service_of(spans: Sequence[Span]) -> str:
     """The ``service.name`` of the root, or of the first span where there is none."""
     roots = (span for span in spans if not span.parent_id)
     return str(next(roots, spans[0]).resource.get("service.name", ""))
+
+
+def revision_of_all(checks: Sequence[Check]) -> str:
+    """Equal for checks that give the same verdicts: their meanings, names and severities."""
+    return digest([[check.id, check.revision, check.severity.name] for check in checks])[:16]
 
 
 def read_message(stream: BinaryIO) -> Json | None:
@@ -112,19 +222,38 @@ def main() -> None:
     if setup is None:
         return
     sys.path[:] = dict.fromkeys((*setup["path"], *sys.path))  # where the service finds what the rules name
+    _limit_memory(setup.get("memory"))
     checks = default_checks()
     if setup["rules"] is not None:
         checks = (*checks, *load_rules(setup["rules"], setup["rules_name"]))
+    revision = revision_of_all(checks)
+    guarded = Guarded(
+        checks,
+        seconds=setup.get("check_seconds", 10.0),
+        left_out=setup.get("left_out"),
+        announce=lambda name: _announce(answers, name),
+    )
     source = SpanSource(Path(sys.argv[1]))
     gc.freeze()  # what was imported is never garbage, and spans make none that refers to itself
     gc.set_threshold(50_000, 20, 50)
     try:
-        answers.write(message({"ready": True}))
+        answers.write(message({"ready": True, "revision": revision}))
         while (asked := read_message(jobs)) is not None:
             for job in asked["jobs"]:
-                answers.write(message(score(source, checks, job)))
+                answer = score(source, guarded.checks, job)
+                answers.write(message({**answer, "revision": revision, "took": guarded.took()}))
     except BrokenPipeError:
         return  # the service has gone; the next one asks again for what was not answered
+
+
+def _announce(answers: BinaryIO, check: str) -> None:
+    answers.write(message({"at": check}))
+
+
+def _limit_memory(most: int | None) -> None:
+    """Have the kernel refuse more: a check that asks for it gets a ``MemoryError``, and the machine stays alive."""
+    if most:
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 if __name__ == "__main__":

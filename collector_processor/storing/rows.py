@@ -24,6 +24,8 @@ def row(run: StoredRun) -> dict[str, Json]:
         "version": run.version,
         "cut": run.cut,
         "because": run.because or None,
+        "reason": run.reason or None,
+        "part_of": run.part_of,
         "arrived": moment(run.arrived_ns),
         "judged": moment(run.judged_ns),
         "judged_ns": run.judged_ns,

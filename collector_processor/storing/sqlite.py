@@ -9,8 +9,40 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from redfirst.collector_processor.journal.format import Position
+from redfirst.collector_processor.storing.sqlite_landing import erase, land
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
-from redfirst.collector_processor.storing.store import Known, Label, Landed, Landing, OutboxRow, RunState
+from redfirst.collector_processor.storing.store import (
+    Known,
+    Label,
+    Landed,
+    Landing,
+    OutboxRow,
+    Recent,
+    RunState,
+)
+
+_CONNECTED = """
+    WITH RECURSIVE found (meeting) AS (
+        SELECT value FROM json_each(?)
+        UNION
+        SELECT other.meeting FROM found
+            JOIN meetings mine ON mine.meeting = found.meeting
+            JOIN meetings other ON other.trace_id = mine.trace_id
+    )
+    SELECT m.meeting, m.trace_id FROM found JOIN meetings m USING (meeting)
+        JOIN runs r ON r.run_id = m.trace_id AND r.latest ORDER BY r.arrived_ns DESC, m.trace_id
+"""
+
+_OUTDATED = "r.latest AND r.state IN ('scored', 'unscored') AND r.judged_ns >= ? AND r.revision <> ?"
+_AGAIN = (
+    "INSERT OR IGNORE INTO again (run_id) SELECT r.run_id FROM runs r "  # noqa: S608 - our own words
+    f"WHERE {_OUTDATED} AND r.cut <> 'joined' "
+    "AND NOT EXISTS (SELECT 1 FROM meetings WHERE trace_id = r.run_id)",
+    "INSERT OR IGNORE INTO joins (meeting, due_ns) SELECT DISTINCT m.meeting, 0 FROM meetings m "  # noqa: S608
+    "JOIN runs p ON p.run_id = m.trace_id AND p.latest "
+    f"JOIN runs r ON r.run_id = coalesce(p.part_of, p.run_id) WHERE {_OUTDATED}",
+)
+"""What is judged again by itself, and what together."""
 
 ASSEMBLY = "assembly"
 """Name of the assembler's cursor."""
@@ -30,21 +62,92 @@ class SqliteStore(SqliteReader):
 
     def known(self, run_id: str) -> Known | None:
         """What there is of a run, erased ones too."""
-        rows = self._all("SELECT state, version FROM runs WHERE run_id = ? AND latest", (run_id,))
+        sql = (
+            "SELECT state, version, late, arrived_ns, judged_ns, ending, cut, part_of FROM runs "
+            "WHERE run_id = ? AND latest"
+        )
+        rows = self._all(sql, (run_id,))
         if not rows:
-            gone = self._all("SELECT version FROM tombstones WHERE run_id = ?", (run_id,))
-            return Known(state=RunState.DELETED, version=gone[0][0], positions=frozenset()) if gone else None
-        state, version = rows[0]
-        return Known(state=RunState(state), version=version, positions=frozenset(self.positions(run_id)))
+            gone = self._all("SELECT version, why FROM tombstones WHERE run_id = ?", (run_id,))
+            if not gone:
+                return None
+            return Known(state=RunState(gone[0][1]), version=gone[0][0], positions=frozenset())
+        state, version, late, arrived_ns, judged_ns, ending, cut, part_of = rows[0]
+        meetings = self._all("SELECT meeting FROM meetings WHERE trace_id = ?", (run_id,))
+        return Known(
+            state=RunState(state),
+            version=version,
+            positions=frozenset(self.positions(run_id)),
+            late=late,
+            arrived_ns=arrived_ns,
+            judged_ns=judged_ns,
+            ending=ending,
+            cut=cut,
+            part_of=part_of,
+            meetings=frozenset(row[0] for row in meetings),
+        )
 
     def land(
-        self, landings: Sequence[Landing], *, cursor: Position, outbox: Sequence[str] = ()
+        self,
+        landings: Sequence[Landing],
+        *,
+        cursor: Position | None,
+        outbox: Sequence[str] = (),
+        joined: Sequence[str] = (),
     ) -> list[Landed]:
         """Store what was found, the assembler's cursor and the outbox in one transaction."""
         with self._transaction() as database:
-            landed = [_land(database, landing, outbox) for landing in landings]
-            _save_cursor(database, ASSEMBLY, cursor)
+            landed = [land(database, landing, outbox) for landing in landings]
+            database.executemany("DELETE FROM joins WHERE meeting = ?", [(name,) for name in joined])
+            if cursor is not None:
+                _save_cursor(database, ASSEMBLY, cursor)
         return landed
+
+    def join_later(self, meetings: Sequence[str], due_ns: int) -> None:
+        """These are to be judged together at that time; one that waits already keeps its time."""
+        with self._transaction() as database:
+            sql = "INSERT OR IGNORE INTO joins (meeting, due_ns) VALUES (?, ?)"
+            database.executemany(sql, [(name, due_ns) for name in meetings])
+
+    def joins(self) -> Mapping[str, int]:
+        """The meetings that are to be judged, and when."""
+        return dict(self._all("SELECT meeting, due_ns FROM joins"))
+
+    def meeting(self, meetings: Sequence[str], limit: int) -> tuple[list[str], list[str]]:
+        """All traces and all meetings that are connected with these, the newest traces first."""
+        rows = self._all(_CONNECTED, (json.dumps(list(meetings)),))
+        names = {row[0] for row in rows}
+        traces = list(dict.fromkeys(row[1] for row in rows))
+        return traces[:limit], sorted(names)
+
+    def rootless(self) -> list[tuple[str, int]]:
+        """The runs that are to be told abandoned, and when."""
+        return self._all("SELECT run_id, due_ns FROM runs WHERE latest AND due_ns IS NOT NULL")
+
+    def judge_again(self, *, since_ns: int, revision: str) -> int:
+        """Note every run judged since then by other checks than these; how many are noted in all."""
+        with self._transaction() as database:
+            for sql in _AGAIN:
+                database.execute(sql, (since_ns, revision))
+        return self.left_to_judge_again()
+
+    def left_to_judge_again(self) -> int:
+        """How many are noted, conversations too."""
+        sql = "SELECT (SELECT count(*) FROM again) + (SELECT count(*) FROM joins WHERE due_ns = 0)"
+        return int(self._all(sql)[0][0])
+
+    def to_judge_again(self, limit: int) -> list[str]:
+        """Some of the runs that were noted."""
+        return [row[0] for row in self._all("SELECT run_id FROM again ORDER BY run_id LIMIT ?", (limit,))]
+
+    def expire(self, before_ns: int, *, at_ns: int, limit: int) -> int:
+        """Leave a tombstone for runs judged last before then; how many there were, at most ``limit``."""
+        sql = "SELECT run_id FROM runs WHERE latest AND judged_ns < ? ORDER BY judged_ns LIMIT ?"
+        with self._transaction() as database:
+            found = [row[0] for row in database.execute(sql, (before_ns, limit)).fetchall()]
+            for run_id in found:
+                erase(database, run_id, why=RunState.EXPIRED, at_ns=at_ns)
+        return len(found)
 
     def save_cursor(self, name: str, position: Position) -> None:
         """Keep where a reader goes on."""
@@ -56,19 +159,16 @@ class SqliteStore(SqliteReader):
         rows = self._all("SELECT name, segment, offset FROM cursors")
         return {name: Position(segment, offset) for name, segment, offset in rows}
 
-    def recent(self, limit: int) -> list[tuple[str, int]]:
-        """The runs judged last and their versions, oldest first."""
+    def recent(self, limit: int) -> list[Recent]:
+        """The runs judged last, oldest first."""
         rows = self._all(
-            "SELECT run_id, version FROM runs WHERE latest ORDER BY judged_ns DESC LIMIT ?", (limit,)
+            "SELECT run_id, late, ending, cut, judged_ns FROM runs WHERE latest ORDER BY judged_ns DESC LIMIT ?",
+            (limit,),
         )
-        return [(run_id, version) for run_id, version in reversed(rows)]
-
-    def pinned_segments(self) -> frozenset[int]:
-        """Journal segments that flagged runs lie in."""
-        sql = (
-            "SELECT DISTINCT s.segment FROM runs r JOIN slices s USING (run_id) WHERE r.latest AND r.flagged"
-        )
-        return frozenset(row[0] for row in self._all(sql))
+        return [
+            Recent(run_id=run_id, late=late, ending=ending, cut=cut, judged_ns=judged_ns)
+            for run_id, late, ending, cut, judged_ns in reversed(rows)
+        ]
 
     def outbox_due(self, destination: str, now_ns: int, limit: int) -> list[OutboxRow]:
         """What that destination should be sent now, oldest first."""
@@ -117,20 +217,21 @@ class SqliteStore(SqliteReader):
         return True
 
     def delete(self, run_id: str, *, at_ns: int) -> bool:
-        """Erase a run everywhere in the store and leave a tombstone."""
+        """Erase a run and its traces everywhere in the store and leave tombstones."""
         with self._transaction() as database:
-            rows = database.execute(
-                "SELECT version, spans FROM runs WHERE run_id = ? AND latest", (run_id,)
-            ).fetchall()
-            if not rows:
-                return False
-            database.execute(
-                "INSERT OR REPLACE INTO tombstones (run_id, version, spans, at_ns) VALUES (?, ?, ?, ?)",
-                (run_id, *rows[0], at_ns),
+            names = [*_parts(database, run_id), run_id]
+            meetings = [
+                row[0]
+                for name in names
+                for row in database.execute("SELECT meeting FROM meetings WHERE trace_id = ?", (name,))
+            ]
+            erased = [erase(database, name, why=RunState.DELETED, at_ns=at_ns) for name in names]
+            sql = (
+                "INSERT OR IGNORE INTO joins (meeting, due_ns) "
+                "SELECT DISTINCT meeting, 0 FROM meetings WHERE meeting = ?"
             )
-            for table in ("runs", "verdicts", "slices", "labels", "outbox"):
-                database.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))  # noqa: S608 - our own names
-        return True
+            database.executemany(sql, [(name,) for name in meetings])  # the others are a run without it
+        return any(erased)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -145,80 +246,9 @@ class SqliteStore(SqliteReader):
                 raise
 
 
-def _land(database: sqlite3.Connection, landing: Landing, outbox: Sequence[str]) -> Landed:
-    run_id = landing.run_id
-    if database.execute("SELECT 1 FROM tombstones WHERE run_id = ?", (run_id,)).fetchone():
-        return Landed(run_id=run_id, version=0, new=False)
-    database.executemany(
-        "INSERT OR IGNORE INTO slices (run_id, segment, offset) VALUES (?, ?, ?)",
-        [(run_id, *position) for position in landing.positions],
-    )
-    before = database.execute(
-        "SELECT version, span_set_hash, flagged, state FROM runs WHERE run_id = ? AND latest", (run_id,)
-    ).fetchone()
-    same = before is not None and before[1] == landing.span_set_hash and before[3] != RunState.UNSCORED
-    if before is not None and (same or landing.only_positions):
-        return Landed(run_id=run_id, version=before[0], new=False, was_flagged=bool(before[2]))
-    version = 1 if before is None else before[0] + 1
-    database.execute("UPDATE runs SET latest = 0 WHERE run_id = ? AND latest", (run_id,))
-    database.execute(
-        "INSERT INTO runs (run_id, version, latest, state, tenant, agent, request_hash, flagged, spans, span_set_hash,"
-        " cut, arrived_ns, judged_ns, because, record) VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(run_id, version, landing.state.value, landing.tenant, landing.agent, landing.request_hash),
-            *(landing.flagged, landing.spans, landing.span_set_hash, landing.cut, landing.arrived_ns),
-            *(landing.judged_ns, landing.because, landing.record),
-        ),
-    )
-    _verdicts(database, landing, version)
-    was_flagged = None if before is None else bool(before[2])
-    if landing.state is not RunState.NOT_A_RUN:
-        _outbox(database, landing, version, was_flagged, outbox)
-    return Landed(run_id=run_id, version=version, new=True, was_flagged=was_flagged)
-
-
-def _verdicts(database: sqlite3.Connection, landing: Landing, version: int) -> None:
-    database.executemany(
-        "INSERT OR REPLACE INTO verdicts (run_id, check_id, revision, span_set_hash, version, outcome, class,"
-        " severity, score, numerator, denominator, because) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                *(landing.run_id, verdict["check"], verdict["revision"], landing.span_set_hash, version),
-                *(verdict["outcome"], verdict["class"], verdict["severity"], verdict["score"]),
-                *(verdict["numerator"], verdict["denominator"], verdict["because"]),
-            )
-            for verdict in landing.verdicts
-        ],
-    )
-
-
-def _outbox(
-    database: sqlite3.Connection,
-    landing: Landing,
-    version: int,
-    was_flagged: bool | None,
-    destinations: Sequence[str],
-) -> None:
-    if not destinations:
-        return
-    body = json.dumps(
-        {
-            "run_id": landing.run_id,
-            "version": version,
-            "supersedes": version - 1 or None,
-            "state": landing.state.value,
-            "agent": landing.agent,
-            "flagged": landing.flagged,
-            "was_flagged": was_flagged,
-            "tenant": landing.tenant,
-            "judged_ns": landing.judged_ns,
-            "verdicts": {verdict["check"]: verdict["outcome"] for verdict in landing.verdicts},
-        }
-    )
-    database.executemany(
-        "INSERT INTO outbox (destination, run_id, version, body, created_ns) VALUES (?, ?, ?, ?, ?)",
-        [(name, landing.run_id, version, body, landing.judged_ns) for name in destinations],
-    )
+def _parts(database: sqlite3.Connection, run_id: str) -> list[str]:
+    rows = database.execute("SELECT run_id FROM runs WHERE part_of = ? AND latest", (run_id,)).fetchall()
+    return [row[0] for row in rows]
 
 
 def _save_cursor(database: sqlite3.Connection, name: str, position: Position) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from redfirst.collector_processor.storing.store import Label, Query, RunState, S
 
 _COLUMNS = (
     "run_id, version, state, tenant, agent, flagged, spans, span_set_hash, cut, arrived_ns, judged_ns, because, "
-    "(SELECT json_group_array(check_id) FROM verdicts WHERE verdicts.run_id = runs.run_id "
+    "reason, part_of, (SELECT json_group_array(check_id) FROM verdicts WHERE verdicts.run_id = runs.run_id "
     "AND verdicts.version = runs.version AND outcome = 'failed' AND severity IN ('flag', 'page'))"
 )
 
@@ -66,6 +67,25 @@ class SqliteReader:
         sql = "SELECT segment, offset FROM slices WHERE run_id = ? ORDER BY segment, offset"
         return [Position(*row) for row in self._all(sql, (run_id,))]
 
+    def traces_of(self, run_id: str) -> list[str]:
+        """The traces that a run is made of, in order of arrival."""
+        rows = self._all(
+            "SELECT run_id FROM runs WHERE latest AND (part_of = ?1 OR run_id = ?1) "
+            "AND EXISTS (SELECT 1 FROM slices WHERE slices.run_id = runs.run_id) ORDER BY arrived_ns, run_id",
+            (run_id,),
+        )
+        return [row[0] for row in rows]
+
+    def pinned_segments(self) -> frozenset[int]:
+        """Journal segments that flagged runs lie in."""
+        sql = (
+            "SELECT DISTINCT s.segment FROM runs r INDEXED BY runs_flagged CROSS JOIN slices s ON s.run_id = r.run_id "
+            "WHERE r.latest AND r.flagged "
+            "UNION SELECT s.segment FROM runs p JOIN runs r ON r.run_id = p.part_of "
+            "JOIN slices s ON s.run_id = p.run_id WHERE p.latest AND p.part_of IS NOT NULL AND r.latest AND r.flagged"
+        )
+        return frozenset(row[0] for row in self._all(sql))
+
     def cursor(self, name: str) -> Position | None:
         """Where a reader goes on."""
         rows = self._all("SELECT segment, offset FROM cursors WHERE name = ?", (name,))
@@ -90,6 +110,13 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
         if value is not None:
             parts.append(f"{column} = ?")
             values.append(value)
+    for column, value in (("session", query.session), ("user", query.user)):
+        if value is not None:
+            parts.append(f"{column} = ?")
+            values.append(value)
+    if query.text:
+        parts.append("id IN (SELECT rowid FROM words WHERE words MATCH ?)")
+        values.append(_matched(query.text))
     if query.prefix:
         parts.append("run_id >= ? AND run_id < ?")
         values += [query.prefix, query.prefix + "\x7f"]
@@ -102,13 +129,19 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
     return " AND ".join(parts), values
 
 
+def _matched(text: str) -> str:
+    """The words as the index is asked for them: nothing that a person writes is taken for its syntax."""
+    found = [phrase or word for phrase, word in re.findall(r'"([^"]*)"|([^\s"]+)', text)]
+    return " ".join(f'"{part}"' for part in found if part) or '""'
+
+
 def _label(row: Sequence[Any]) -> Label:
     run_id, check, right, note, at_ns = row
     return Label(run_id=run_id, check=check, right=bool(right), note=note, at_ns=at_ns)
 
 
 def _run(row: Sequence[Any], labels: Sequence[Label] = ()) -> StoredRun:
-    record = row[13] if len(row) > 13 else None
+    record = row[15] if len(row) > 15 else None
     return StoredRun(
         run_id=row[0],
         version=row[1],
@@ -122,7 +155,9 @@ def _run(row: Sequence[Any], labels: Sequence[Label] = ()) -> StoredRun:
         arrived_ns=row[9],
         judged_ns=row[10],
         because=row[11],
-        failed=tuple(orjson.loads(row[12])),
+        reason=row[12],
+        part_of=row[13],
+        failed=tuple(orjson.loads(row[14])),
         record=None if record is None else orjson.loads(record),
         labels=labels,
     )

@@ -27,8 +27,12 @@ class RunState(StrEnum):
     """It has no agent, model or tool call; kept and forwarded, never judged."""
     UNSCORED = "unscored"
     """It could not be judged; ``because`` says why. Never counted as passed or failed."""
+    PART = "part"
+    """Its spans belong to a run of several traces, which ``part_of`` names; it has no verdict of its own."""
     DELETED = "deleted"
     """A person erased it; its late spans are dropped."""
+    EXPIRED = "expired"
+    """Its verdict was kept for as long as was asked; its late spans are dropped."""
 
 
 class StoreRefused(RedfirstError):
@@ -61,8 +65,22 @@ class Landing:
     ending: str = "unknown"
     """Why the run ended, as ``Stop`` names it."""
     because: str = ""
+    reason: str = ""
+    """Why there is no verdict, as a short name; empty when there is one."""
     verdicts: Sequence[Mapping[str, Json]] = ()
     """The verdicts of the record."""
+    revision: str = ""
+    """Hash of the checks that judged: the same spans under other checks make another version."""
+    late: int = 0
+    """How often the run was judged again because of late spans, this time included."""
+    part_of: str | None = None
+    """The run of several traces that this trace is part of."""
+    due_ns: int | None = None
+    """When the run is told to be abandoned if nothing comes; None when that is not to be."""
+    session: str | None = None
+    user: str | None = None
+    meetings: Sequence[str] | None = None
+    """What the trace may share a run by; None leaves what was stored."""
     only_positions: bool = False
     """The run is not judged again: what came is kept with it, and nothing else changes."""
 
@@ -86,6 +104,24 @@ class Known:
     state: RunState
     version: int
     positions: frozenset[Position]
+    late: int = 0
+    arrived_ns: int = 0
+    judged_ns: int = 0
+    ending: str = "unknown"
+    cut: str = ""
+    part_of: str | None = None
+    meetings: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """A run that was judged before, as the assembler remembers it."""
+
+    run_id: str
+    late: int
+    ending: str
+    cut: str
+    judged_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +140,8 @@ class StoredRun:
     arrived_ns: int
     judged_ns: int
     because: str = ""
+    reason: str = ""
+    part_of: str | None = None
     record: Mapping[str, Json] | None = None
     failed: Sequence[str] = ()
     """The failed checks that flag it."""
@@ -149,6 +187,10 @@ class Query:
     before_ns: int | None = None
     since_ns: int | None = None
     """Judged at this time or later."""
+    text: str = ""
+    """Words, or phrases in double quotes, that all stand in the request or the answer."""
+    session: str | None = None
+    user: str | None = None
     limit: int | None = None
     records: bool = False
     """Whether to read the runs' records too."""
@@ -170,7 +212,15 @@ class StoreReader(Protocol):
         ...
 
     def positions(self, run_id: str) -> list[Position]:
-        """The journal records that hold the run's spans and log records, in order of arrival."""
+        """The journal records that hold the spans and log records of a trace, in order of arrival."""
+        ...
+
+    def traces_of(self, run_id: str) -> list[str]:
+        """The traces that a run is made of: itself, or those that are part of it. Empty when it is not known."""
+        ...
+
+    def pinned_segments(self) -> frozenset[int]:
+        """Journal segments that flagged runs lie in."""
         ...
 
     def cursor(self, name: str) -> Position | None:
@@ -188,13 +238,51 @@ class Store(StoreReader, Protocol):
         ...
 
     def land(
-        self, landings: Sequence[Landing], *, cursor: Position, outbox: Sequence[str] = ()
+        self,
+        landings: Sequence[Landing],
+        *,
+        cursor: Position | None,
+        outbox: Sequence[str] = (),
+        joined: Sequence[str] = (),
     ) -> list[Landed]:
         """Store verdicts, positions, the assembler's cursor and one outbox row per new version and destination.
 
-        A landing with the spans of the stored version adds positions only; one for an erased run adds nothing. A
-        run that was stored as unscored gets a new version even with the same spans.
+        A landing with the spans of the stored version, judged by the same checks, adds positions only; one for an
+        erased run adds nothing. A run that was stored as unscored gets a new version even with the same spans.
+        ``joined`` are meetings that were judged as they are with this. Without a cursor the stored one stays.
         """
+        ...
+
+    def join_later(self, meetings: Sequence[str], due_ns: int) -> None:
+        """These are to be judged together at that time; one that waits already keeps its time."""
+        ...
+
+    def joins(self) -> Mapping[str, int]:
+        """The meetings that are to be judged, and when."""
+        ...
+
+    def meeting(self, meetings: Sequence[str], limit: int) -> tuple[list[str], list[str]]:
+        """All traces and all meetings that are connected with these, the newest traces first."""
+        ...
+
+    def rootless(self) -> list[tuple[str, int]]:
+        """The runs that are to be told abandoned, and when."""
+        ...
+
+    def judge_again(self, *, since_ns: int, revision: str) -> int:
+        """Note every run judged since then by other checks than these; how many are noted in all."""
+        ...
+
+    def left_to_judge_again(self) -> int:
+        """How many are noted, conversations too."""
+        ...
+
+    def to_judge_again(self, limit: int) -> list[str]:
+        """Some of the runs that were noted."""
+        ...
+
+    def expire(self, before_ns: int, *, at_ns: int, limit: int) -> int:
+        """Leave a tombstone for runs judged last before then; how many there were, at most ``limit``."""
         ...
 
     def save_cursor(self, name: str, position: Position) -> None: ...
@@ -203,12 +291,8 @@ class Store(StoreReader, Protocol):
         """Every reader's position; retention keeps what the slowest still needs."""
         ...
 
-    def recent(self, limit: int) -> list[tuple[str, int]]:
-        """The runs judged last and their versions, oldest first."""
-        ...
-
-    def pinned_segments(self) -> frozenset[int]:
-        """Journal segments that flagged runs lie in."""
+    def recent(self, limit: int) -> list[Recent]:
+        """The runs judged last, oldest first."""
         ...
 
     def outbox_due(self, destination: str, now_ns: int, limit: int) -> list[OutboxRow]:
@@ -228,5 +312,5 @@ class Store(StoreReader, Protocol):
         ...
 
     def delete(self, run_id: str, *, at_ns: int) -> bool:
-        """Erase a run and leave a tombstone; False when there is no such run."""
+        """Erase a run with all of its traces and leave tombstones; False when there is no such run."""
         ...
