@@ -10,7 +10,7 @@ from redfirst.evaluators.dialects.common import error_of
 from redfirst.evaluators.dialects.facts import Kind, SpanFacts
 from redfirst.evaluators.span import StatusCode
 from redfirst.evaluators.structure import Node, Tree
-from redfirst.evaluators.trajectory import MISSING, Handoff, ModelCall, Stop, Termination
+from redfirst.evaluators.trajectory import MISSING, Handoff, ModelCall, RunEvent, Stop, Termination
 
 _STEP_CAP = re.compile(
     r"GraphRecursionError|recursion limit|MaxTurnsExceeded|max(imum)?[ _](number of )?(turns|steps|iterations)"
@@ -31,6 +31,9 @@ _CODED_ANSWER = re.compile(r"^\s*final_answer\(", re.MULTILINE)
 """An agent that writes code calls its answer instead of saying it."""
 _NUMBER = re.compile(r"\d+")
 
+_PAUSES = frozenset({"paused", "input_required", "input-required"})
+_RESUMED = "resumed"
+"""Names of a run's own events by which it waits for a person, and goes on."""
 _FINISHED = frozenset({"length", "max_tokens", "max_output_tokens"})
 _DONE = frozenset({"stop", "end_turn", "stop_sequence", "completed"})
 _FILTERED = frozenset({"content_filter", "refusal", "safety", "blocked"})
@@ -83,10 +86,24 @@ def termination_of(course: Course) -> Termination:
         return Termination(
             reason=Stop.PARKED, because="the framework interrupted the run", span_id=parked.span.span_id
         )
+    paused = _paused(course)
+    if paused is not None:
+        because = f"the agent reported {paused.name}, and nothing that it went on"
+        return Termination(reason=Stop.PARKED, because=because, span_id=paused.span_id)
     fatal = _fatal(course)
     if fatal is not None:
         return _from_error(*fatal)
     return _from_last_turn(course, root)
+
+
+def _paused(course: Course) -> RunEvent | None:
+    """The pause that the agent reported last, when it reported no resumption and asked no model after it."""
+    told = [event for node in course.tree.nodes.values() for event in node.facts.events]
+    told = [event for event in told if event.name in _PAUSES or event.name == _RESUMED]
+    last = max(told, key=lambda event: (event.time_ns, event.name == _RESUMED), default=None)
+    if last is None or last.name == _RESUMED or any(call.start_ns > last.time_ns for call in course.outer):
+        return None
+    return last
 
 
 def _said(root: Node | None) -> Termination | None:

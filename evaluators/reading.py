@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from redfirst.evaluators import semconv
 from redfirst.evaluators.assembly import assemble
@@ -15,7 +15,7 @@ from redfirst.evaluators.errors import UnreadableInput
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.streaming import with_late_answers
 from redfirst.evaluators.structure import Key, Node, Tree, model_nodes
-from redfirst.evaluators.trajectory import Message, Trajectory
+from redfirst.evaluators.trajectory import Message, Tokens, Trajectory
 
 _RUN_KINDS = frozenset({Kind.AGENT, Kind.MODEL, Kind.TOOL})
 
@@ -26,6 +26,9 @@ class Reading:
 
     runs: tuple[Trajectory, ...]
     not_a_run: int = 0
+    meetings: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By trace id, of a trace that may be part of a larger run, what it meets the others by: traces that have none in
+    common, directly or over others, are never one run, however many of them are read together."""
 
 
 def read_runs(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> list[Trajectory]:
@@ -54,6 +57,7 @@ def read(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Reading:
     for span in _distinct(spans):
         node = Node(span, facts_of(span, records.get((span.trace_id, span.span_id), ())))
         traces.setdefault(span.trace_id, []).append(node)
+    meetings = {trace: {key} for trace, nodes in traces.items() if (key := _answer_key(nodes)) is not None}
     traces = with_late_answers(traces)
     groups: list[list[Node]] = []
     single: dict[tuple[str, str], list[list[Node]]] = {}
@@ -63,6 +67,10 @@ def read(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Reading:
             not_a_run += 1
         elif (conversation := _lone_call_of(nodes)) is not None:
             single.setdefault(conversation, []).append(nodes)
+            for node in nodes:
+                meetings.setdefault(node.span.trace_id, set()).add(
+                    digest(["conversation", *conversation])[:32]
+                )
         else:
             groups.append(nodes)
     runs = [
@@ -75,7 +83,22 @@ def read(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Reading:
     ]
     for conversation, parts in single.items():
         runs.extend(_conversation(conversation, parts))
-    return Reading(tuple(sorted(runs, key=lambda run: (run.start_ns, run.run_id))), not_a_run)
+    return Reading(
+        tuple(sorted(runs, key=lambda run: (run.start_ns, run.run_id))),
+        not_a_run,
+        {trace: frozenset(keys) for trace, keys in meetings.items()},
+    )
+
+
+def _answer_key(nodes: Sequence[Node]) -> str | None:
+    """What a lone streamed request and its lone answer have in common; None for any other trace."""
+    facts, span = nodes[0].facts, nodes[0].span
+    asks = facts.kind is Kind.MODEL and not facts.failed and facts.output is None and facts.tokens == Tokens()
+    answers = facts.late and span.parent_id is None
+    if len(nodes) > 1 or facts.input is None or not (answers or asks):
+        return None
+    said = canonical_text([[message.role, message.content] for message in facts.input])
+    return digest(["answer", span.scope, span.resource.get("service.name"), said])[:32]
 
 
 def _distinct(spans: Iterable[Span]) -> list[Span]:

@@ -41,7 +41,7 @@ def termination(run: Trajectory) -> Verdict:
     end = run.termination
     detail = f": {end.because}" if end.because else ""
     lack = incomplete(run)
-    if lack and (end.span_id != run.root_span_id or end.reason in _BY_ABSENCE):
+    if lack and not end.waited and (end.span_id != run.root_span_id or end.reason in _BY_ABSENCE):
         return inconclusive(f"{lack}, and its root does not say how the run ended{detail}")
     if end.reason in _GOOD:
         return passed(_GOOD[end.reason])

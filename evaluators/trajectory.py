@@ -209,6 +209,8 @@ class Termination:
     cap: int | None = None
     because: str = ""
     span_id: str = ""
+    waited: bool = False
+    """The end was waited for: that none came was observed, and is not only read from what is missing."""
 
 
 class Completeness(StrEnum):
