@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ROOMS := evaluators instrumentation replay collector_processor
 
-.PHONY: demo reproduce lab test matrix conformance lint typecheck contracts coverage wheel clean .rooms
+.PHONY: demo reproduce lab test matrix conformance lint typecheck contracts coverage wheel clean .rooms captures stored
 
 demo: $(VENV)/.installed ## a day of an agent's failures becomes tests that have been seen to fail
 	@$(BIN)/redfirst demo
@@ -15,6 +15,12 @@ reproduce: $(VENV)/.installed ## published figures on agents' reliability, ours 
 
 lab: $(VENV)/.installed ## which metric notices which break of the sample agent
 	@cd benchmarks && $(BIN)/python -m lab
+
+captures: $(VENV)/.installed ## CAPTURES=folder: recorded bodies through the service as through score, in any order
+	@$(BIN)/python benchmarks/captures.py $(CAPTURES) --served 3
+
+stored: $(VENV)/.installed ## read times, size and start of a store of a million runs
+	@$(BIN)/python benchmarks/stored.py --runs 20000 --copies $(or $(COPIES),50)
 
 test: $(VENV)/.installed ## the tests
 	$(BIN)/python -m pytest

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.receiving.request import HEAD
-from redfirst.collector_processor.scoring.assembly import Assembly, AssemblyLimits, CutReason
+from redfirst.collector_processor.scoring.assembly import Assembly, AssemblyLimits, CutReason, Judged
 
 TRACE = b"t" * 16
 ROOT = b"r" * 8
@@ -94,11 +94,11 @@ def test_a_late_span_is_released_again_and_waits_longer_each_time():
     """Late spans make another version; a run that is judged often is judged less and less often."""
     assembly = fed((head(ROOT), 0.0))
     assembly.due(10.0)
-    assembly.landed(TRACE, 1)
+    assembly.landed(TRACE, Judged())
 
     assembly.add({TRACE: head(b"a" * 8, ROOT)}, Position(1, next(_places)), 20.0)
     assert [cut.reason for cut in assembly.due(30.0)] == [CutReason.CAME_LATE]
-    assembly.landed(TRACE, 2)
+    assembly.landed(TRACE, Judged(late=1))
     assembly.add({TRACE: head(b"b" * 8, ROOT)}, Position(1, next(_places)), 40.0)
     assert assembly.due(99.0) == []
     assert len(assembly.due(100.0)) == 1
@@ -111,7 +111,7 @@ def test_nothing_is_released_twice_at_once():
     assembly.add({TRACE: head(b"a" * 8, ROOT)}, Position(1, next(_places)), 11.0)
 
     assert assembly.due(25.0) == []
-    assembly.landed(TRACE, 1)
+    assembly.landed(TRACE, Judged())
     assert len(assembly.due(40.0)) == 1
 
 
@@ -125,7 +125,7 @@ def test_the_oldest_record_is_kept_until_its_run_has_landed():
     (cut,) = assembly.due(10.0)
     assert assembly.oldest() == Position(1, 8)
     assert assembly.oldest(without={cut.trace_id}) == Position(1, 50)
-    assembly.landed(TRACE, 1)
+    assembly.landed(TRACE, Judged())
     assert assembly.oldest() == Position(1, 50)
 
 

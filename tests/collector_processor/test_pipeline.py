@@ -21,7 +21,7 @@ from redfirst.collector_processor.storing.store import Query, RunState
 from redfirst.evaluators import Span
 from redfirst.evaluators.otlp_encode import encode_traces
 
-QUICK = AssemblyLimits(settle=0.02, idle=0.05, again=(1.0, 1.0, 1.0))
+QUICK = AssemblyLimits(settle=0.02, idle=0.05, grace=0.0, again=(1.0, 1.0, 1.0))
 
 
 class Judge:

@@ -14,6 +14,7 @@ import pytest
 from redfirst.collector_processor.journal.format import Position, Record
 from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.metrics import Metrics
+from redfirst.collector_processor.scoring.lanes import Lanes
 from redfirst.collector_processor.scoring.process import Job, ScorerProcess
 from redfirst.collector_processor.scoring.span_source import SpanSource
 from redfirst.collector_processor.scoring.worker import score
@@ -88,7 +89,7 @@ def test_a_run_that_takes_too_long_is_unscored(tmp_path):
     """A check that never returns costs its run a verdict, and the others a little time."""
     found, _ = judged(tmp_path, "hangs", "a", seconds=0.4)
 
-    assert (found["hangs"]["state"], found["hangs"]["reason"]) == ("unscored", "took too long")
+    assert (found["hangs"]["state"], found["hangs"]["reason"]) == ("unscored", "too_slow")
     assert found["a"]["state"] == "scored"
 
 
@@ -158,7 +159,7 @@ def test_spans_that_are_gone_are_no_verdict(tmp_path):
     positions = kept(tmp_path, a_span("aa"))
     answer = score(SpanSource(tmp_path), default_checks(), job([*positions, Position(9, 8)]))
 
-    assert (answer["state"], answer["reason"]) == ("unscored", "unreadable")
+    assert (answer["state"], answer["reason"]) == ("unscored", "spans_gone")
     assert "retention" in answer["because"]
 
 
@@ -175,3 +176,122 @@ def test_order_and_repetition_of_records_do_not_change_the_span_set(tmp_path):
     assert {answer["spans"] for answer in answers} == {2}
     assert score(source, default_checks(), job(positions[:1]))["hash"] != answers[0]["hash"]
     source.close()
+
+
+def contained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *bodies: str, times: int = 1, **limits: Any
+) -> tuple[list[Mapping[str, Any]], Metrics]:
+    """The answers of a real scorer, asked for one run so often, with checks ``odd0`` and on of these bodies."""
+    lines = ["import os, sys, time", "from redfirst.evaluators import passed"]
+    rules = "schema: redfirst.rules/1\nrules:\n"
+    for number, body in enumerate(bodies):
+        lines += [f"def check{number}(run):", f"    {body}", "    return passed('ok')"]
+        rules += f'  - {{id: odd{number}, kind: python, function: "odd:check{number}", severity: flag}}\n'
+    (tmp_path / "odd.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    positions = kept(tmp_path, an_agent("aa"))
+    found: list[Mapping[str, Any]] = []
+    answered, metrics = threading.Semaphore(0), Metrics()
+
+    def take(_: Job, answer: Mapping[str, Any]) -> None:
+        found.append(answer)
+        answered.release()
+
+    scoring = ScorerProcess(tmp_path, rules=(rules, "rules.yaml"), on_answer=take, metrics=metrics, **limits)
+    for _ in range(times):
+        scoring.submit([Job(run_id="aa" * 16, positions=positions)])
+        assert answered.acquire(timeout=60)
+    scoring.close()
+    return found, metrics
+
+
+def an_agent(name: str) -> Span:
+    attributes = {"openinference.span.kind": "AGENT", "input.value": "hello", "output.value": "done"}
+    return Span(
+        trace_id=name * 16, span_id="01" * 8, name="agent", start_ns=1, end_ns=2, attributes=attributes
+    )
+
+
+def outcomes(answer: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    return {one["check"]: (one["outcome"], one["because"]) for one in answer["verdicts"]}
+
+
+MISCHIEF = {
+    "time.sleep(60)": "took longer than 0.5 s",
+    "while True: pass": "took longer than 0.5 s",
+    "bytearray(8 << 30)": "MemoryError",
+    "raise ValueError('no')": "ValueError: no",
+    "return float('nan')": "returned a value of type float",
+    "return None": "returned None",
+}
+
+
+def test_checks_that_misbehave_are_inconclusive_and_the_others_are_not(tmp_path, monkeypatch):
+    """Fault 35: they never fail a run, and take no verdict from another check."""
+    (answer,), _ = contained(tmp_path, monkeypatch, *MISCHIEF, check_seconds=0.5, memory=4 << 30)
+
+    found = outcomes(answer)
+    for number, because in enumerate(MISCHIEF.values()):
+        assert found[f"odd{number}"][0] == "inconclusive"
+        assert because in found[f"odd{number}"][1]
+    assert found["termination"][0] == "passed"
+    assert (answer["state"], answer["flagged"]) == ("scored", False)
+
+
+def test_what_a_check_prints_is_passed_on_up_to_a_limit(tmp_path, monkeypatch, capfd):
+    """Fault 35: a gigabyte of output fills no disk and mixes with no answer."""
+    body = "print('x' * (8 << 20)); os.write(1, b'y' * 1000); sys.stdout.flush()"
+    (answer,), metrics = contained(tmp_path, monkeypatch, body)
+
+    assert outcomes(answer)["odd0"][0] == "passed"
+    assert len(capfd.readouterr().err) <= 70_000
+    assert metrics.value("redfirst_scorer_output_dropped_bytes_total") >= (8 << 20) - 70_000
+
+
+def test_a_check_that_ends_the_process_is_left_out_and_its_run_judged_by_the_others(tmp_path, monkeypatch):
+    """Fault 35: after two deaths the breaker is open; the run that it died of twice is unscored, the next is judged."""
+    (first, second), metrics = contained(tmp_path, monkeypatch, "os._exit(3)", times=2)
+
+    assert (first["state"], first["reason"]) == ("unscored", "error")
+    assert second["state"] == "scored"
+    assert outcomes(second)["odd0"] == (
+        "inconclusive",
+        "left out: the scorer died in it 2 times (it ended with exit code 3); it is asked again later",
+    )
+    assert outcomes(second)["termination"][0] == "passed"
+    assert metrics.value("redfirst_scorer_restarts_total", reason="ended") == 2
+
+
+def test_a_check_that_is_slow_again_and_again_is_rested(tmp_path, monkeypatch):
+    """Three times too slow: then it costs nothing for a while."""
+    answers, _ = contained(tmp_path, monkeypatch, "time.sleep(60)", times=4, check_seconds=0.1)
+
+    assert [outcomes(one)["odd0"][1].split(":")[0] for one in answers] == ["evaluator error"] * 3 + [
+        "left out"
+    ]
+
+
+def test_a_large_run_does_not_delay_the_others(tmp_path):
+    """Fault 23: it is judged in a process of its own, which is started when there is one."""
+    made: list[list[str]] = []
+
+    class Lane:
+        alive = True
+
+        def __init__(self) -> None:
+            self.jobs: list[str] = []
+            made.append(self.jobs)
+
+        def submit(self, jobs):
+            self.jobs.extend(job.run_id for job in jobs)
+
+        def close(self):
+            """Nothing to end."""
+
+    lanes = Lanes(Lane)  # type: ignore[arg-type]
+    lanes.submit([Job(run_id="small", positions=(), spans=20)])
+    assert made == [["small"]]
+    lanes.submit(
+        [Job(run_id="giant", positions=(), spans=100_000), Job(run_id="next", positions=(), spans=20)]
+    )
+    assert made == [["small", "next"], ["giant"]]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import pytest
 
 from redfirst.collector_processor.cli import main
 from redfirst.collector_processor.journal.format import Position
+from redfirst.collector_processor.storing import sqlite_schema
 from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Label, Landing, Query, RunState, Store, StoreRefused
@@ -39,9 +43,15 @@ SECOND = replace(FIRST, span_set_hash="h2", spans=4, flagged=False, positions=[P
 CURSOR = Position(2, 50)
 
 
-@pytest.fixture
-def store(tmp_path: Path):
-    made = SqliteStore(tmp_path / "store.sqlite3")
+IMPLEMENTATIONS: dict[str, Callable[[Path], Store]] = {
+    "sqlite": lambda folder: SqliteStore(folder / "store.sqlite3")
+}
+"""Every store passes the tests of this file that take ``store``; another one is added here."""
+
+
+@pytest.fixture(params=sorted(IMPLEMENTATIONS))
+def store(request: pytest.FixtureRequest, tmp_path: Path):
+    made = IMPLEMENTATIONS[request.param](tmp_path)
     yield made
     made.close()
 
@@ -194,3 +204,191 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path):
     with pytest.raises(StoreRefused, match="cannot be opened"):
         SqliteStore(path)
     assert path.read_bytes() == b"something else" * 100
+
+
+@pytest.fixture
+def version_1(tmp_path: Path) -> Path:
+    """A store that the first version of the store wrote."""
+    packed = Path(__file__).parent.parent / "fixtures" / "stores" / "version-1.sqlite3.gz"
+    path = tmp_path / "old" / "store.sqlite3"
+    path.parent.mkdir()
+    path.write_bytes(gzip.decompress(packed.read_bytes()))
+    return path
+
+
+def test_a_store_of_the_first_version_is_brought_up(version_1: Path):
+    """Every row is there, under the same names; what is new is filled from what was known, and found by its words."""
+    a, b, c, d = (f"{first}" * 16 for first in ("a1", "b2", "c3", "d4"))
+    with pytest.raises(StoreRefused, match="start redfirst serve once"):
+        SqliteReader(version_1)
+    store = SqliteStore(version_1)
+
+    assert [(run.run_id, run.version, run.state.value, run.flagged) for run in store.runs(Query())] == [
+        (c, 1, "unscored", False),
+        (b, 1, "scored", True),
+        (a, 2, "scored", False),
+    ]
+    assert [run.flagged for run in store.versions(a)] == [True, False]
+    assert [(run.run_id, list(run.failed)) for run in store.runs(Query(flagged=True))] == [
+        (b, ["termination"])
+    ]
+    assert store.positions(a) == [Position(1, 8), Position(1, 900), Position(1, 1800)]
+    assert [run.run_id for run in store.runs(Query(text="blue lamp"))] == [b]
+    assert [run.run_id for run in store.runs(Query(text="monday"))] == [a]
+    assert [run.run_id for run in store.runs(Query(session="s-2"))] == [b]
+    assert [label.note for label in store.labels_of(b)] == ["seen by ops"]
+    known, gone = store.known(a), store.known(d)
+    assert known is not None
+    assert (known.late, known.ending, known.version) == (1, "completed", 2)
+    assert gone is not None
+    assert gone.state is RunState.DELETED
+    assert [row.version for row in store.outbox_due("alerts", 2**62, 9)] == [1, 2]
+    assert store.cursors() == {"assembly": Position(2, 8), "forward:phoenix": Position(1, 2600)}
+    assert store.land([replace(SECOND, run_id=a, span_set_hash="h9")], cursor=CURSOR)[0].version == 3
+    store.close()
+    SqliteStore(version_1).close()
+
+
+def test_a_migration_that_breaks_off_leaves_the_store_as_it_was(
+    version_1: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """All of it or nothing: the version before can go on with the file."""
+    broken = sqlite_schema.MIGRATIONS[1] + "INSERT INTO no_such_table VALUES (1);"
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", (sqlite_schema.MIGRATIONS[0], broken))
+    with pytest.raises(StoreRefused, match="cannot be brought up to date: no such table"):
+        SqliteStore(version_1)
+
+    database = sqlite3.connect(version_1)
+    assert database.execute("PRAGMA user_version").fetchone() == (1,)
+    assert database.execute("SELECT count(*) FROM runs").fetchone() == (4,)
+    assert database.execute("PRAGMA table_info(runs)").fetchall()[0][1] == "run_id"
+    database.close()
+
+
+def test_a_store_of_a_later_version_is_refused_and_left_alone(store: Store, tmp_path: Path):
+    """A downgrade: one sentence with both versions and the way out; nothing is written."""
+    database = sqlite3.connect(tmp_path / "store.sqlite3")
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    for opened in (SqliteStore, SqliteReader):
+        with pytest.raises(
+            StoreRefused, match=r"newer redfirst \(store version 99; this one knows 2\): upgrade"
+        ):
+            opened(tmp_path / "store.sqlite3")
+
+
+def test_a_damaged_store_names_the_way_out(store: Store, tmp_path: Path):
+    """Fault 8: moved away, the journal makes it anew."""
+    store.land([FIRST], cursor=CURSOR)
+    store.close()
+    path = tmp_path / "store.sqlite3"
+    path.write_bytes(b"not a database, " * 4096)
+    with pytest.raises(StoreRefused, match=r"damaged: move store.sqlite3\* away"):
+        SqliteStore(path)
+
+
+def test_what_one_transaction_holds_another_waits_for_and_then_says(store: Store, tmp_path: Path):
+    """Fault 8, locked by another program: an error that is repeated by the caller, and no half transaction."""
+    other = sqlite3.connect(tmp_path / "store.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store._database.execute("PRAGMA busy_timeout = 50")  # type: ignore[attr-defined]
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        store.land([FIRST], cursor=CURSOR)
+    other.execute("ROLLBACK")
+    other.close()
+
+    assert store.runs(Query()) == []
+    assert store.land([FIRST], cursor=CURSOR)[0].version == 1
+
+
+def test_other_checks_make_another_version_of_the_same_spans(store: Store):
+    """The key is the run, the checks and the spans; what is noted to be judged again is noted until it is."""
+    store.land([replace(FIRST, revision="r1")], cursor=CURSOR)
+    assert store.judge_again(since_ns=0, revision="r1") == 0
+    assert store.judge_again(since_ns=3, revision="r2") == 0
+    assert store.judge_again(since_ns=0, revision="r2") == 1
+    assert store.to_judge_again(10) == [RUN]
+
+    landed = store.land([replace(FIRST, revision="r2", flagged=False)], cursor=None)
+    assert [(one.version, one.was_flagged) for one in landed] == [(2, True)]
+    assert store.cursor("assembly") == CURSOR
+    assert store.to_judge_again(10) == []
+    assert not store.land([replace(FIRST, revision="r2")], cursor=None)[0].new
+
+
+def test_a_run_expires_and_its_late_spans_do_not_bring_it_back(store: Store):
+    """Retention of verdicts: a tombstone says what there was."""
+    store.land([FIRST, replace(FIRST, run_id="cd" * 16, judged_ns=50)], cursor=CURSOR)
+    assert store.expire(40, at_ns=60, limit=10) == 1
+
+    assert [run.run_id for run in store.runs(Query())] == ["cd" * 16]
+    known = store.known(RUN)
+    assert known is not None
+    assert known.state is RunState.EXPIRED
+    assert not store.land([SECOND], cursor=CURSOR)[0].new
+
+
+def part(trace: str, meetings: list[str], *, of: str | None = None, at: int = 1) -> Landing:
+    return replace(
+        FIRST, run_id=trace * 16, state=RunState.PART, part_of=of, meetings=meetings, record=None, verdicts=(),
+        flagged=False, arrived_ns=at, positions=[Position(1, at * 8)],
+    )  # fmt: skip
+
+
+def test_traces_meet_directly_and_over_others(store: Store):
+    """``a`` and ``b`` share one meeting, ``b`` and ``c`` another; ``d`` is of none of them."""
+    store.land(
+        [
+            part("0a", ["x"], at=1),
+            part("0b", ["x", "y"], at=2),
+            part("0c", ["y"], at=3),
+            part("0d", ["z"], at=4),
+        ],
+        cursor=CURSOR,
+    )
+
+    assert store.meeting(["x"], 10) == (["0c" * 16, "0b" * 16, "0a" * 16], ["x", "y"])
+    assert store.meeting(["z"], 10) == (["0d" * 16], ["z"])
+    assert store.meeting(["x"], 2)[0] == ["0c" * 16, "0b" * 16]
+    store.land([replace(part("0b", ["x"], at=2), span_set_hash="h2")], cursor=CURSOR)
+    assert store.meeting(["y"], 10) == (["0c" * 16], ["y"])
+
+
+def test_what_is_to_be_judged_together_waits_until_it_was(store: Store):
+    """The first time that was asked for stays; a landing ends it in its transaction."""
+    store.join_later(["x", "y"], 100)
+    store.join_later(["x"], 900)
+    assert store.joins() == {"x": 100, "y": 100}
+    with pytest.raises(KeyError):
+        store.land([replace(FIRST, verdicts=[{}])], cursor=CURSOR, joined=["x"])
+    assert store.joins() == {"x": 100, "y": 100}
+    store.land([FIRST], cursor=CURSOR, joined=["x"])
+    assert store.joins() == {"y": 100}
+
+
+def test_a_run_of_several_traces_is_found_by_them_and_erased_with_them(store: Store):
+    """Its own row has the verdict; its traces have the records of the journal, pin them, and go with it."""
+    whole = replace(FIRST, positions=(), cut="joined")
+    store.land([whole, part("0a", ["x"], of=RUN, at=1), part("0b", ["x"], of=RUN, at=2)], cursor=CURSOR)
+    assert store.traces_of(RUN) == ["0a" * 16, "0b" * 16]
+    assert store.pinned_segments() == {1}
+    assert [run.run_id for run in store.runs(Query())] == [RUN]
+    again = store.land([part("0a", ["x"], of=RUN, at=1)], cursor=CURSOR)[0]
+    assert (again.version, again.new) == (1, False)
+
+    assert store.delete(RUN, at_ns=5)
+    for name in (RUN, "0a" * 16, "0b" * 16):
+        known = store.known(name)
+        assert known is not None
+        assert known.state is RunState.DELETED
+    assert store.meeting(["x"], 10)[0] == []
+
+
+def test_runs_without_a_root_are_remembered_until_a_later_version(store: Store):
+    """When they are to be told abandoned, also after a start."""
+    store.land([replace(FIRST, due_ns=77, ending="unknown")], cursor=CURSOR)
+    assert store.rootless() == [(RUN, 77)]
+    assert [(run.run_id, run.late, run.cut) for run in store.recent(5)] == [(RUN, 0, "root_ended")]
+    store.land([replace(SECOND, late=1, ending="parked")], cursor=CURSOR)
+    assert store.rootless() == []
+    assert [(run.late, run.ending) for run in store.recent(5)] == [(1, "parked")]

@@ -107,6 +107,19 @@ def test_a_streamed_call_without_anything_around_it_is_one_run() -> None:
     assert (run.answer, run.tokens.input) == ("9", 19)
 
 
+def test_each_half_of_a_streamed_call_names_what_it_meets_the_other_by() -> None:
+    """Read one at a time they have that in common, so that whoever has one knows to look for the other."""
+    request, answer = asked(2, "4+5?", (10, 20)), streamed(3, "4+5?", "9", 60, trace=OTHER)
+    other = streamed(4, "5+5?", "10", 60, trace="1" * 32)
+
+    mine, theirs, apart = (
+        read([one]).meetings.get(one.trace_id, frozenset()) for one in (request, answer, other)
+    )
+    assert mine & theirs
+    assert not (mine | theirs) & apart
+    assert read([span(1, "work", (0, 90)), asked(2, "4+5?", (10, 20), parent=1)]).meetings == {}
+
+
 def test_answers_of_streams_at_one_time_go_to_their_requests() -> None:
     """The later request is answered first."""
     spans = [

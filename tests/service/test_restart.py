@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.otlp.items import proves
 
@@ -160,3 +161,30 @@ def traces(served, *options: str) -> list[dict[str, object]]:
         cwd=served.home.parent,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_ten_thousand_open_runs_stay_open_over_a_stop(stopped, tools):
+    """Fault 4: the service ends at once and with 0; after the start all are open, and none was judged as it was."""
+    service = stopped.start(REDFIRST_IDLE_SECONDS="600")
+    for batch in range(10):
+        request = ExportTraceServiceRequest()
+        scope = request.resource_spans.add().scope_spans.add()
+        for number in range(1000):
+            scope.spans.add(
+                trace_id=(batch * 1000 + number + 1).to_bytes(16, "big"),
+                span_id=b"12345678",
+                parent_span_id=b"parent__",
+                name="tool",
+                start_time_unix_nano=1,
+                end_time_unix_nano=2,
+            )
+        status, _, _ = service.post(
+            "/v1/traces", request.SerializeToString(), content_type="application/x-protobuf"
+        )
+        assert status == 200
+    assert service.stop() == 0
+
+    service.start(REDFIRST_IDLE_SECONDS="600")
+    assert service.metrics()["redfirst_traces_open"] == 10_000
+    assert service.runs() == []
+    assert service.stop() == 0

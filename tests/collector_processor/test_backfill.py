@@ -1,0 +1,97 @@
+"""After an edit of the rules, what retention holds is judged by them: once, resumably, and as new versions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from captures import Driven, captures
+
+from redfirst.collector_processor.cli import main
+from redfirst.collector_processor.scoring.inline import InlineScoring
+from redfirst.collector_processor.scoring.worker import revision_of_all
+from redfirst.collector_processor.storing.sqlite import SqliteStore
+from redfirst.collector_processor.storing.store import Query
+from redfirst.evaluators.check import default_checks
+from redfirst.evaluators.rules import load_rules
+
+FIXTURES = captures(Path(__file__).parent.parent / "fixtures" / "otlp")
+RULES = """
+schema: redfirst.rules/1
+rules:
+  - {id: never-look, kind: forbid, call: get_order, severity: flag}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a run of one trace and a conversation of several, judged without rules."""
+    running = Driven(tmp_path / "home")
+    for name in (
+        "anthropic-raw__openinference-anthropic__happy",
+        "openai-raw__openinference-openai__multi_turn",
+    ):
+        for path in FIXTURES[name]:
+            running.send(path.read_bytes(), "traces")
+    running.wait(300, steps=30)
+    running.end()
+    (tmp_path / "rules.yaml").write_text(RULES)
+    (tmp_path / "redfirst.yaml").write_text("rules: rules.yaml\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+def versions(home: Path) -> dict[str, int]:
+    store = SqliteStore(home / "store.sqlite3")
+    found = {run.run_id: run.version for run in store.runs(Query())}
+    store.close()
+    return found
+
+
+def checks_that_failed(home: Path) -> dict[str, list[str]]:
+    store = SqliteStore(home / "store.sqlite3")
+    found = {run.run_id: list(run.failed) for run in store.runs(Query())}
+    store.close()
+    return found
+
+
+def test_edited_rules_judge_what_is_stored_once(home: Path, capsys: pytest.CaptureFixture[str]):
+    """Every run gets a second version, the conversation's too; a second call finds nothing to do."""
+    before = versions(home)
+    assert set(before.values()) == {1}
+    arguments = ["backfill", "--home", str(home), "--json"]
+
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["by"] == "backfill"
+    assert versions(home) == dict.fromkeys(before, 2)
+    assert any("never-look" in failed for failed in checks_that_failed(home).values())
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out) == {"noted": 0, "by": "backfill"}
+    assert versions(home) == dict.fromkeys(before, 2)
+
+
+def test_a_backfill_that_was_broken_off_goes_on(home: Path):
+    """What was noted is judged by whoever has the store next; nothing is judged twice."""
+    store = SqliteStore(home / "store.sqlite3")
+    noted = store.judge_again(since_ns=0, revision="of no checks")
+    assert noted >= 2
+    store.close()
+
+    running = Driven(home)
+    running.scoring.close()
+    checks = (*default_checks(), *load_rules(RULES, "rules.yaml"))
+    running.scoring = InlineScoring(running.journal.folder, checks, running.pipeline.answered)
+    running.pipeline._scoring = running.scoring
+    running.wait(60)
+    assert running.store.left_to_judge_again() == 0
+    assert {run.version for run in running.store.runs(Query())} == {2}
+    assert running.store.judge_again(since_ns=0, revision=revision_of_all(checks)) == 0
+    running.end()
+
+
+def test_a_period_is_said_as_elsewhere(home: Path, capsys: pytest.CaptureFixture[str]):
+    """What was judged before it keeps its verdict."""
+    assert main(["backfill", "--home", str(home), "--since", "2099-01-01"]) == 0
+    assert capsys.readouterr().out == "0 runs judged again\n"
+    assert set(versions(home).values()) == {1}
