@@ -144,6 +144,14 @@ rules: {rules}
 #   seal_days: 7                  # after which late spans are kept and make no further version
 #   grace_seconds: 30             # after a start, before a run is said to have gone quiet
 #   max_body_bytes: 67108864      # largest request, before and after decompression
+#   receive_bytes: null           # requests in flight; by default 256 MiB, or four of the largest
+#   tokens: []                    # who may send: {{tenant: support, token: "env:SUPPORT_TOKEN"}}
+#   tls: null                     # certificate, key and client_ca of both OTLP ports
+#   cors_origins: []              # sites whose pages may send from a browser
+#   http_prefix: ""               # what comes before /v1/traces
+#   metrics_endpoint: refuse      # what becomes of data points; or absent
+#   traceless_logs: keep          # or refuse
+#   log: text                     # standard error; or json
 #   score_seconds: 30             # what judging one run may take
 #   check_seconds: 10             # what one check may take for one run
 #   score_memory_bytes: 4294967296    # address space of a scorer process
