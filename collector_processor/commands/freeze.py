@@ -7,7 +7,12 @@ import json
 import shlex
 from pathlib import Path
 
-from redfirst.collector_processor.recorded.sources import Recorded, add_source_arguments, recorded_runs
+from redfirst.collector_processor.recorded.sources import (
+    Recorded,
+    add_source_arguments,
+    followed,
+    recorded_runs,
+)
 from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.terminal import Screen, near
 from redfirst.evaluators import Outcome, Stop, flagged
@@ -18,7 +23,9 @@ from redfirst.replay.project import load_project
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
-    parser.add_argument("run", metavar="RUN", help="a trace id, or the beginning of one")
+    parser.add_argument(
+        "run", metavar="RUN", help="a trace id, the beginning of one, or the link of its page in a backend"
+    )
     add_source_arguments(parser)
     parser.add_argument(
         "--check", action="append", default=[], metavar="ID", help="prove this failed check (repeatable)"
@@ -32,8 +39,9 @@ def execute(options: argparse.Namespace) -> int:
     """Write the draft. 3 when the trace lacks what an execution needs."""
     project = load_project(Path.cwd())
     checks = checks_of(project, options.rules)
-    recorded = recorded_runs(project, options.traces, checks)
-    incident = recorded.named(options.run)
+    wanted, traces = followed(options.run, options.traces)
+    recorded = recorded_runs(project, traces, checks)
+    incident = recorded.named(wanted)
     cover = covers(project.scenarios).of_run(incident.run, incident.verdicts)
     draft = freeze(incident, checks, only=options.check, control=passing_run(recorded, incident))
     folder = Path(options.out) if options.out else project.scenarios / draft.scenario.id
