@@ -13,22 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from redfirst.evaluators import (
-    CheckClass,
-    ConfigurationError,
-    LogRecord,
-    Outcome,
-    RedfirstError,
-    Severity,
-    Span,
-    Trajectory,
-    Verdict,
-)
-from redfirst.evaluators.canonical import digest, same
+from redfirst.evaluators import CheckClass, ConfigurationError, Outcome, Severity, Span, Trajectory, Verdict
+from redfirst.evaluators.canonical import digest
 from redfirst.evaluators.check import Check, names_code
 from redfirst.evaluators.otlp_encode import encode_logs, encode_traces
 from redfirst.replay import files, recording
+from redfirst.replay.pseudonyms import Pseudonyms
+from redfirst.replay.recorded_run import FreezeRefused, RecordedRun, redacted, same_task
 from redfirst.replay.recording import Recording
+from redfirst.replay.redaction import Redaction
 from redfirst.replay.scenario import (
     CONTROL_FILE,
     HASHED_FILES,
@@ -51,23 +44,9 @@ from redfirst.replay.scenario import (
     parse,
 )
 
+__all__ = ["Draft", "FreezeRefused", "RecordedRun", "freeze", "same_task"]
+
 Json = Any
-
-
-class FreezeRefused(RedfirstError):
-    """A run that cannot become a scenario, and what it lacks."""
-
-    exit_code = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedRun:
-    """A run with the spans and log records it was read from, and its verdicts."""
-
-    run: Trajectory
-    spans: Sequence[Span]
-    logs: Sequence[LogRecord] = ()
-    verdicts: Sequence[Verdict] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +88,7 @@ def freeze(
     *,
     only: Iterable[str] = (),
     control: RecordedRun | None = None,
+    redaction: Redaction | None = None,
 ) -> Draft:
     """The scenario of a run.
 
@@ -117,10 +97,15 @@ def freeze(
         checks: the checks it was judged by, with the same revisions.
         only: ids of the failed checks to prove; all failed ones of severity flag or above otherwise.
         control: a passing run of the same task, whose recordings the control may use.
+        redaction: what is replaced by pseudonyms; nothing, not even secrets, when ``None``.
 
     Raises:
         FreezeRefused: nothing failed, or the trace lacks what an execution needs.
+        CannotRedact: what is to be replaced cannot be, without changing what the run shows.
     """
+    pseudonyms = None
+    if redaction is not None:
+        incident, control, pseudonyms = redacted(incident, control, checks, redaction)
     run = incident.run
     targets, guards, left_out = _roles(checks, incident.verdicts, set(only))
     made = recording.record(run, incident.spans, source="incident")
@@ -141,12 +126,10 @@ def freeze(
             "agent_version": run.agent_version,
             "flagged_by": [check.id for check in targets],
             "notes": notes,
+            **({"redacted": dict(sorted(pseudonyms.found.items()))} if pseudonyms and pseudonyms.found else {}),
         },
         ended=run.termination.reason,
-        completeness=Completeness(
-            request=made.request_grade, model=made.model_grade, tools=made.tools_grade,
-            state="missing" if made.state is None else "recorded",
-        ),
+        completeness=_grades(made, pseudonyms),
         request=Request.model_validate(made.request),
         world=WorldPart(
             clock=Clock(start=_instant(run.start_ns)), seed=int(digest(run.run_id)[:8], 16), state=made.state
@@ -169,6 +152,23 @@ def freeze(
     return Draft(scenario=scenario, files=bodies, notes=tuple(notes))
 
 
+def _grades(made: Recording, pseudonyms: Pseudonyms | None) -> Completeness:
+    """How much of the incident stands behind each boundary; one that pseudonyms stand in is ``redacted``."""
+    tools = {name: part.model_dump(mode="json") for name, part in made.tools.items()}
+    found: dict[str, tuple[str, Json]] = {
+        "request": (made.request_grade, made.request),
+        "model": (made.model_grade, made.turns),
+        "tools": (made.tools_grade, tools),
+        "state": ("missing" if made.state is None else "recorded", made.state),
+    }
+    return Completeness.model_validate(
+        {
+            name: "redacted" if pseudonyms is not None and pseudonyms.stand_in(value) else grade
+            for name, (grade, value) in found.items()
+        }
+    )
+
+
 def _readable(scenario: Scenario, run_id: str) -> str:
     """The text of ``scenario.yaml``, which reads back as what it was."""
     try:
@@ -180,14 +180,6 @@ def _readable(scenario: Scenario, run_id: str) -> str:
     if not whole:
         raise FreezeRefused(f"Run {run_id[:16]} makes a scenario that does not read back as it was.")
     return text
-
-
-def same_task(one: Trajectory, other: Trajectory) -> bool:
-    """Whether two runs began with the same words in the same state."""
-    if one.request is None or one.request != other.request or one.agents != other.agents:
-        return False
-    before, after = one.states[:1], other.states[:1]
-    return not before or not after or same(before[0].state, after[0].state)
 
 
 def _roles(

@@ -14,7 +14,7 @@ from redfirst.collector_processor.recorded.sources import (
     recorded_runs,
 )
 from redfirst.collector_processor.rules_file import checks_of
-from redfirst.collector_processor.terminal import Screen, near
+from redfirst.collector_processor.terminal import Screen, counted, near
 from redfirst.evaluators import Outcome, Stop, flagged
 from redfirst.replay.covering import covers
 from redfirst.replay.freezing import RecordedRun, freeze
@@ -43,7 +43,13 @@ def execute(options: argparse.Namespace) -> int:
     recorded = recorded_runs(project, traces, checks)
     incident = recorded.named(wanted)
     cover = covers(project.scenarios).of_run(incident.run, incident.verdicts)
-    draft = freeze(incident, checks, only=options.check, control=passing_run(recorded, incident))
+    draft = freeze(
+        incident,
+        checks,
+        only=options.check,
+        control=passing_run(recorded, incident),
+        redaction=project.redaction(),
+    )
     folder = Path(options.out) if options.out else project.scenarios / draft.scenario.id
     draft.write(folder, replace=options.replace)
     if options.json:
@@ -55,6 +61,7 @@ def execute(options: argparse.Namespace) -> int:
                     "targets": [check.id for check in draft.scenario.targets()],
                     "completeness": draft.scenario.completeness.model_dump(),
                     "control": "good.jsonl" in draft.files,
+                    "redacted": draft.scenario.origin.get("redacted", {}),
                     "notes": list(draft.notes),
                     "covered_by": None if cover is None else cover.scenario,
                 }
@@ -68,6 +75,8 @@ def execute(options: argparse.Namespace) -> int:
     screen.para(", ".join(f"{name} {grade}" for name, grade in grades), indent="  ")
     if cover is not None and cover.scenario != folder.name:
         screen.para(f"{cover.said}: this is its failure again", indent="  note: ", hang="        ")
+    for name, count in draft.scenario.origin.get("redacted", {}).items():
+        screen.para(f"replaced by pseudonyms: {counted(count, 'value')} ({name})", indent="  ")
     for note in draft.notes:
         screen.para(note, indent="  note: ", hang="        ")
     print(

@@ -88,13 +88,11 @@ def _traces(value: object) -> Iterator[tuple[str, list[object], Mapping[str, obj
     if not isinstance(value, Mapping):
         return
     trace = object_of(value.get("trace")) or value
-    data, info = (
-        object_of(trace.get("data")),
-        object_of(trace.get("trace_info")) or object_of(trace.get("info")),
-    )
-    spans = trace.get("spans") if data is None else data.get("spans")
-    if info is not None and isinstance(spans, list):
-        yield "", spans, info
+    data = object_of(trace.get("data"))
+    known = object_of(trace.get("trace_info")) or object_of(trace.get("info"))
+    held = trace.get("spans") if data is None else data.get("spans")
+    if known is not None and isinstance(held, list):
+        yield "", held, known
 
 
 def _id(value: object) -> object:
