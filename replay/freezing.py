@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from redfirst.evaluators import CheckClass, ConfigurationError, Outcome, Severity, Span, Trajectory, Verdict
-from redfirst.evaluators.canonical import digest
+from redfirst.evaluators.canonical import canonical_text, digest
 from redfirst.evaluators.check import Check, names_code
 from redfirst.evaluators.otlp_encode import encode_logs, encode_traces
 from redfirst.replay import files, recording
@@ -47,6 +47,10 @@ from redfirst.replay.scenario import (
 __all__ = ["Draft", "FreezeRefused", "RecordedRun", "freeze", "same_task"]
 
 Json = Any
+
+
+LARGEST_ANSWER = 1 << 20
+"""Characters of one tool's answer that a person can still be asked to review."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +233,11 @@ def _refuse_gaps(run: Trajectory, made: Recording, targets: Sequence[Check]) -> 
     about_state = [c for c in targets if c.check_class is CheckClass.PROTECTION or c.id.startswith("state")]
     if about_state and made.state_gap is not None:
         gaps.append(f"check {about_state[0].id} is about state, and {made.state_gap}")
+    gaps += [
+        f"an answer of {name} has {size >> 10} KiB, and at most {LARGEST_ANSWER >> 10} fit into a scenario"
+        for name, part in made.tools.items()
+        if (size := max(len(canonical_text(one.returns)) for one in part.responses)) > LARGEST_ANSWER
+    ]
     if gaps:
         shown = "; ".join(gaps[:5]) + (f"; and {len(gaps) - 5} more" if len(gaps) > 5 else "")
         raise FreezeRefused(f"Run {run.run_id[:16]} cannot be executed again: {shown}.")

@@ -180,7 +180,7 @@ def parse(text: str, source: str) -> Scenario:
     document = strict_yaml.read(text, source)
     data = document.data
     if isinstance(data, dict) and str(data.get("schema", "")) != SCHEMA:
-        raise document.fault(("schema",), f"schema is {data.get('schema')!r}; this redfirst reads {SCHEMA}.")
+        raise document.fault(("schema",), _other_version(data.get("schema")))
     try:
         return Scenario.model_validate(data)
     except ValidationError as problem:
@@ -189,6 +189,14 @@ def parse(text: str, source: str) -> Scenario:
         raise document.fault(
             first["loc"], f"{where}: {first['msg'].removeprefix('Value error, ')}."
         ) from None
+
+
+def _other_version(schema: object) -> str:
+    name, _, version = str(schema).partition("/")
+    ours, _, reads = SCHEMA.partition("/")
+    if name == ours and version.isdigit() and int(version) > int(reads):
+        return f"schema is {schema!r}, which is newer than this redfirst; it reads {SCHEMA}. Upgrade redfirst."
+    return f"schema is {schema!r}; this redfirst reads {SCHEMA}."
 
 
 def dump(scenario: Scenario) -> str:

@@ -18,6 +18,7 @@ from redfirst.replay.scenario import HASHED_FILES, PROOF_FILE, Folder
 Json = Any
 
 SCHEMA = "redfirst.proof/1"
+SEAL = "proof_sha256"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +49,20 @@ def bind(folder: Folder, body: Mapping[str, Json]) -> None:
     Raises:
         CannotWrite: it cannot be put on disk.
     """
-    text = json.dumps(body, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    files.write(folder.path / PROOF_FILE, text.encode("utf-8", "backslashreplace"))
+    files.write(folder.path / PROOF_FILE, _text({**body, SEAL: _seal(body)}))
+
+
+def _text(proof: Mapping[str, Json]) -> bytes:
+    text = json.dumps(proof, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _seal(body: Mapping[str, Json]) -> str:
+    """Hash of all that the proof says: an edit of the proof voids it as one of the scenario does.
+
+    It finds accidents and edits, not forgery: who can write the folder can write the hash.
+    """
+    return hashlib.sha256(_text({key: value for key, value in body.items() if key != SEAL})).hexdigest()
 
 
 def standing(folder: Folder) -> Standing:
@@ -58,11 +71,14 @@ def standing(folder: Folder) -> Standing:
     if not path.is_file():
         return Standing(proven=False, because="draft: not proven yet")
     try:
-        proof: Mapping[str, Json] = json.loads(files.read(path))
+        written = files.read(path)
+        proof: Mapping[str, Json] = json.loads(written)
         if proof["schema"] != SCHEMA:
             raise ConfigurationError(
                 f"{path}: schema is {proof['schema']!r}; this redfirst reads {SCHEMA}. Prove again."
             )
+        if written != _text(proof) or proof.get(SEAL) != _seal(proof):
+            return Standing(proven=False, because=f"void: {PROOF_FILE} changed since the proof")
         recorded, level = dict(proof["files"]), Level(proof["level"])
         agent, rate = str(proof["agent"]["reference"]), proof.get("rate")
         counted = None if rate is None else (int(rate["red"]), int(rate["valid"]))

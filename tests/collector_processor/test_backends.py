@@ -150,9 +150,9 @@ def test_langfuses_trace_is_frozen_by_the_link_of_its_page(
     [
         (f"http://h:6006/projects/UHJv/traces/{TRACE}?selected=x", Link("phoenix", "http://h:6006", "UHJv", TRACE)),
         (f"https://h/phx/projects/UHJv/spans/{TRACE}", Link("phoenix", "https://h/phx", "UHJv", TRACE)),
-        ("https://cloud.langfuse.com/project/p1/traces/abc-1", Link("langfuse", "https://cloud.langfuse.com", None, "abc-1")),
+        ("https://lf.io/project/p1/traces/abc-1", Link("langfuse", "https://lf.io", None, "abc-1")),
         ("http://h:16686/trace/4b1e", Link("jaeger", "http://h:16686", None, "4b1e".rjust(32, "0"))),
-        (f"http://h:5000/#/experiments/7/traces?selectedEvaluationId=tr-{TRACE}", Link("mlflow", "http://h:5000", "7", TRACE)),
+        (f"http://h:50/#/experiments/7/traces?selectedEvaluationId=tr-{TRACE}", Link("mlflow", "http://h:50", "7", TRACE)),
     ],
 )  # fmt: skip
 def test_the_link_of_a_page_says_where_its_trace_is(link: str, found: Link) -> None:
