@@ -13,7 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from redfirst.evaluators import CheckClass, ConfigurationError, Outcome, Severity, Span, Trajectory, Verdict
+from redfirst.evaluators import (
+    CheckClass,
+    ConfigurationError,
+    Outcome,
+    Severity,
+    Span,
+    Stop,
+    Trajectory,
+    Verdict,
+)
 from redfirst.evaluators.canonical import canonical_text, digest
 from redfirst.evaluators.check import Check, names_code
 from redfirst.evaluators.otlp_encode import encode_logs, encode_traces
@@ -25,6 +34,7 @@ from redfirst.replay.redaction import Redaction
 from redfirst.replay.scenario import (
     CONTROL_FILE,
     HASHED_FILES,
+    HELD_FILE,
     LOGS_FILE,
     MODEL_FILE,
     PROOF_FILE,
@@ -44,7 +54,7 @@ from redfirst.replay.scenario import (
     parse,
 )
 
-__all__ = ["Draft", "FreezeRefused", "RecordedRun", "freeze", "same_task"]
+__all__ = ["Draft", "FreezeRefused", "RecordedRun", "freeze", "same_task", "sample"]
 
 Json = Any
 
@@ -78,7 +88,7 @@ class Draft:
             )
         with files.writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            for name in (PROOF_FILE, CONTROL_FILE, LOGS_FILE):
+            for name in (PROOF_FILE, HELD_FILE, CONTROL_FILE, LOGS_FILE):
                 if name not in self.files:
                     (folder / name).unlink(missing_ok=True)
         # the file that makes the folder a scenario comes last: half a draft is none
@@ -110,8 +120,36 @@ def freeze(
     pseudonyms = None
     if redaction is not None:
         incident, control, pseudonyms = redacted(incident, control, checks, redaction)
+    targets = _targets(checks, incident.verdicts, set(only))
+    return _draft(incident, checks, targets, control, pseudonyms)
+
+
+def sample(recorded: RecordedRun, checks: Sequence[Check], *, redaction: Redaction | None = None) -> Draft:
+    """The scenario of a run that nothing flagged: what it did well is to stay so.
+
+    Raises:
+        FreezeRefused: the run is flagged or did not complete, or the trace lacks what an execution needs.
+        CannotRedact: as ``freeze`` raises it.
+    """
+    pseudonyms = None
+    if redaction is not None:
+        recorded, _, pseudonyms = redacted(recorded, None, checks, redaction)
+    failed = next((v for v in recorded.verdicts if v.flags), None)
+    if failed is not None or recorded.run.termination.reason is not Stop.COMPLETED:
+        why = f"{failed.check} failed" if failed else f"it ended {recorded.run.termination.reason.value}"
+        raise FreezeRefused(f"Run {recorded.run.run_id[:16]} is no sample of what goes well: {why}.")
+    return _draft(recorded, checks, [], None, pseudonyms)
+
+
+def _draft(
+    incident: RecordedRun,
+    checks: Sequence[Check],
+    targets: Sequence[Check],
+    control: RecordedRun | None,
+    pseudonyms: Pseudonyms | None,
+) -> Draft:
     run = incident.run
-    targets, guards, left_out = _roles(checks, incident.verdicts, set(only))
+    guards, left_out = _guards(checks, incident.verdicts, targets)
     made = recording.record(run, incident.spans, source="incident")
     _refuse_gaps(run, made, targets)
     good = None if control is None else recording.record(control.run, control.spans, source="control")
@@ -120,8 +158,9 @@ def freeze(
     notes = [*made.notes, *(f"check {name} {why}" for name, why in left_out)]
     scenario = Scenario(
         schema_=SCHEMA,
-        id=_slug(targets[0].id, run.run_id),
-        title=_title(incident.verdicts, targets[0].id),
+        id=_slug(targets[0].id if targets else "sample", run.run_id),
+        title=_title(incident.verdicts, targets[0].id) if targets else f"went well: {run.request}"[:120],
+        kind="incident" if targets else "sample",
         agent=run.agents[0] if run.agents else "agent",
         origin={
             "trace_id": run.trace_ids[0],
@@ -186,9 +225,7 @@ def _readable(scenario: Scenario, run_id: str) -> str:
     return text
 
 
-def _roles(
-    checks: Sequence[Check], verdicts: Sequence[Verdict], only: set[str]
-) -> tuple[list[Check], list[Check], list[tuple[str, str]]]:
+def _targets(checks: Sequence[Check], verdicts: Sequence[Verdict], only: set[str]) -> list[Check]:
     by_id = {verdict.check: verdict for verdict in verdicts}
     failed = [c for c in checks if c.id in by_id and by_id[c.id].outcome is Outcome.FAILED]
     targets = [c for c in failed if (c.id in only if only else c.severity >= Severity.FLAG)]
@@ -207,6 +244,13 @@ def _roles(
             else "no check of severity flag failed"
         )
         raise FreezeRefused(f"Nothing to prove: {asked} ({found}).")
+    return targets
+
+
+def _guards(
+    checks: Sequence[Check], verdicts: Sequence[Verdict], targets: Sequence[Check]
+) -> tuple[list[Check], list[tuple[str, str]]]:
+    by_id = {verdict.check: verdict for verdict in verdicts}
     guards: list[Check] = []
     left_out: list[tuple[str, str]] = []
     for check in checks:
@@ -225,7 +269,7 @@ def _roles(
             guards.append(check)
         else:
             left_out.append((check.id, f"{outcome} on the incident and is no guard"))
-    return targets, guards, left_out
+    return guards, left_out
 
 
 def _refuse_gaps(run: Trajectory, made: Recording, targets: Sequence[Check]) -> None:

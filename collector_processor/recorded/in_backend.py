@@ -56,15 +56,15 @@ class RunsInBackend:
     def same_task(self, incident: RecordedRun) -> Iterator[RecordedRun]:
         """Other runs among the newest that began with the same words in the same state."""
         try:
-            for other in self.newest(LOOKED_THROUGH, incident):
+            for other in self.newest(incident):
                 if other.run.run_id != incident.run.run_id and same_task(incident.run, other.run):
                     yield other
         except BackendUnreadable as problem:  # the run itself was read, and a control can be had otherwise
             print(f"redfirst: no other run of the task was looked for: {problem}", file=sys.stderr)
 
-    def newest(self, most: int, like: RecordedRun | None = None) -> Iterator[RecordedRun]:
+    def newest(self, like: RecordedRun | None = None) -> Iterator[RecordedRun]:
         """The runs of the newest traces; those that cannot be read are passed over."""
-        for trace_id in self._backend.newest(most, () if like is None else like.spans):
+        for trace_id in self._backend.newest(LOOKED_THROUGH, () if like is None else like.spans):
             try:
                 found = self._load(trace_id)
             except BackendUnreadable:

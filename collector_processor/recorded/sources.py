@@ -34,6 +34,10 @@ class Recorded(Protocol):
         """What people said of a run."""
         ...
 
+    def newest(self) -> Iterable[RecordedRun]:
+        """Runs, the newest first, as far as their spans are still there; those that a check flagged may be left out."""
+        ...
+
     def same_task(self, incident: RecordedRun) -> Iterable[RecordedRun]:
         """Other runs that began with the same words in the same state, as far as their spans are still there.
         Those that a check flagged may be left out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -233,3 +234,33 @@ def test_a_selector_that_cannot_be_meant_is_refused(
     with pytest.raises(ConfigurationError, match=said) as problem:
         backend_of(selector, environment)
     assert "me:secret" not in str(problem.value)
+
+
+def test_samples_are_taken_from_a_backend_and_say_what_they_are(
+    answers: Answers, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that nothing flags is frozen with guards, replayed by the project's agent, and reported as held."""
+    shutil.copy(Path(__file__).parents[1] / "replay" / "shop.py", folder / "shop.py")
+    (folder / "redfirst.yaml").write_text(
+        'agents: {shop: {call: "shop:bad"}}\n'
+    )  # no rules: nothing is flagged
+    GIVEN["phoenix"](answers)
+    answers.give("/v1/projects/default/traces", {"data": [{"trace_id": TRACE}]})
+    source = f"phoenix+{answers.url}"
+
+    assert main(["freeze", "--sample", "1", "-n", "2", "--traces", source, "--out", "s", "--json"]) == 0
+    (record,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (record["kind"], record["held"], record["runs"]) == ("sample", True, ["GREEN", "GREEN"])
+    assert record["completeness"]["tools"] == "recorded"
+    assert main(["run", "s"]) == 0
+    assert "never seen to fail" in capsys.readouterr().out
+    assert main(["prove", "s", "-n", "2"]) == 0
+    assert "PROVEN" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], [TRACE, "--sample", "1"], ["--sample", "0"], ["--sample", "1", "--check", "x"]]
+)
+def test_a_run_or_samples_are_asked_for(folder: Path, arguments: list[str]) -> None:
+    """Neither, both, none of them, and a target for what has none: 2."""
+    assert main(["freeze", *arguments]) == 2
