@@ -649,9 +649,14 @@ def test_a_scenario_of_a_check_that_is_always_there_is_shown(
 ) -> None:
     """A target that no rules file declares has no sentence, and is no fault."""
     (run,) = read_runs(incident())
-    loop = next(check for check in CHECKS if check.id == "repeats")
-    verdicts = [replace(v, outcome=Outcome.FAILED) if v.check == "repeats" else v for v in judge(run, CHECKS)]
-    draft = freeze(RecordedRun(run=run, spans=incident(), verdicts=verdicts), CHECKS, only=[loop.id])
+    found = Finding(
+        subject="cancel", because="twice", evidence=(Evidence(span_id=run.tool_calls[0].span_id),)
+    )
+    verdicts = [
+        replace(one, outcome=Outcome.FAILED, findings=(found,)) if one.check == "repeats" else one
+        for one in judge(run, CHECKS)
+    ]
+    draft = freeze(RecordedRun(run=run, spans=incident(), verdicts=verdicts), CHECKS, only=["repeats"])
     draft.write(folder / "scenarios" / "one")
 
     assert main(["show", "scenarios/one"]) == 0
