@@ -122,14 +122,14 @@ def _spellings(value: str) -> set[str]:
     return {value, once, twice, plain, json.dumps(plain)[1:-1]}
 
 
-def leaves(name: str, value: Json) -> Iterator[tuple[str, str]]:
-    """Each text and number in a value, with the name of the member it is the value of; JSON texts are looked into."""
+def leaves(names: tuple[str, ...], value: Json) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each text and number in a value, with the names of the members it stands in; JSON texts are looked into."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from leaves(str(key), item)
+            yield from leaves((*names, str(key)), item)
     elif isinstance(value, tuple | list):
         for item in value:
-            yield from leaves(name, item)
+            yield from leaves(names, item)
     elif isinstance(value, str):
         if value[:1] in '{["':
             try:
@@ -137,8 +137,8 @@ def leaves(name: str, value: Json) -> Iterator[tuple[str, str]]:
             except (ValueError, RecursionError):
                 read = value
             if read != value:
-                yield from leaves(name, read)
+                yield from leaves(names, read)
                 return
-        yield name, value
+        yield names, value
     elif isinstance(value, int) and not isinstance(value, bool):
-        yield name, str(value)
+        yield names, str(value)

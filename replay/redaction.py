@@ -37,16 +37,17 @@ def found_in(
     made = Pseudonyms(redaction.key, scenario)
     wanted = {key.lower() for key in redaction.keys}
     asked = {name: re.compile(pattern) for name, pattern in redaction.patterns.items()}
-    for where, name, text in _leaves(spans, logs):
-        if name.lower() in wanted:
-            made.add(name, text)
+    for where, names, text in _leaves(spans, logs):
+        for name in names:
+            if name.lower() in wanted:
+                made.add(name, text)
         for label, expression in asked.items():
             for match in expression.finditer(text):
                 made.add(label, match[0])
         for label in redaction.personal:
             for value in PERSONAL[label](text):
                 made.add(label, value)
-        for label, value in _secrets(name, text):
+        for label, value in _secrets(names[-1], text):
             if redaction.refuse_secrets and value not in made.of:
                 raise CannotRedact(f"a secret ({label}) stands in {where}; secrets: refuse is set.")
             made.add(label, value)
@@ -62,19 +63,19 @@ def _secrets(name: str, text: str) -> Iterator[tuple[str, str]]:
         yield "secret_key", rest if scheme.lower() in ("bearer", "basic") and rest else text
 
 
-def _leaves(spans: Sequence[Span], logs: Sequence[LogRecord]) -> Iterator[tuple[str, str, str]]:
-    """Each text with its place and the name of the member it is the value of; JSON texts are looked into."""
+def _leaves(spans: Sequence[Span], logs: Sequence[LogRecord]) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Each text with its place and the names of the members it stands in; JSON texts are looked into."""
     for span in spans:
         where = f"span {span.span_id}"
-        for key, value in span.attributes.items():
-            yield from ((f"{where}, {key}", *leaf) for leaf in leaves(key.rpartition(".")[2], value))
+        for key, value in {**span.resource, **span.attributes}.items():
+            yield from ((f"{where}, {key}", *leaf) for leaf in leaves((key.rpartition(".")[2],), value))
         for event in span.events:
             for key, value in event.attributes.items():
-                yield from ((f"{where}, event {event.name}", *leaf) for leaf in leaves(key, value))
-        yield f"{where}, status", "", span.status_message
+                yield from ((f"{where}, event {event.name}", *leaf) for leaf in leaves((key,), value))
+        yield f"{where}, status", ("status",), span.status_message
     for log in logs:
         for key, value in {**log.attributes, "body": log.body}.items():
-            yield from ((f"log record of span {log.span_id}", *leaf) for leaf in leaves(key, value))
+            yield from ((f"log record of span {log.span_id}", *leaf) for leaf in leaves((key,), value))
 
 
 def replaced(
@@ -87,6 +88,7 @@ def replaced(
             name=made.text(span.name),
             status_message=made.text(span.status_message),
             attributes=made.value(span.attributes),
+            resource=made.value(span.resource),
             events=tuple(replace(event, attributes=made.value(event.attributes)) for event in span.events),
         )
         for span in spans

@@ -147,11 +147,12 @@ def test_a_member_is_replaced_by_its_name_and_a_number_stays_one(recorded: Recor
         recorded,
         replace(KEY, keys=("Account",)),
         request="my account is 7743210",
-        argument=lambda _: {"nested": [{"account": 7743210}]},
+        argument=lambda _: {"nested": [{"account": 7743210}], "ACCOUNT": {"owner": "Ann Bee"}},
     )
     (response,) = draft.scenario.tools["pay"].responses
     number = response.when["to"]["nested"][0]["account"]
 
+    assert "Ann Bee" not in texts(draft)
     assert isinstance(number, int)
     assert number != 7743210
     assert draft.scenario.request.text == f"my account is {number}"
