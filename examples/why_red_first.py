@@ -1,6 +1,6 @@
 """One incident as a row of a Phoenix dataset, judged by three of Phoenix' own evaluators (docs/why-red-first.md).
 
-    python why_red_first.py incident      the defective agent serves a customer; its spans go to Phoenix
+    python why_red_first.py incident      a run that went well and the incident; their spans go to Phoenix
     python why_red_first.py experiment    the row, and what Phoenix' evaluators say of both agents
 
 Needs redfirst, arize-phoenix-client and arize-phoenix-evals, and a Phoenix at PHOENIX_COLLECTOR_ENDPOINT.
@@ -27,10 +27,11 @@ AGENTS: dict[str, Callable[..., Any]] = {"defective": variants.dropped_guard, "f
 
 
 def incident() -> None:
-    """The defective agent cancels an order without asking who writes."""
+    """The agent serves a request well; a guard is dropped; it cancels an order without asking who writes."""
     os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = BASE
     configure(service_name="bookshop")
-    variants.dropped_guard()([{"role": "user", "content": REQUEST}])
+    for make in (agent.make, variants.dropped_guard):
+        make()([{"role": "user", "content": REQUEST}])
     force_flush()
     trace_id = recorded()["context"]["trace_id"]
     print(f"{BASE}/projects/{asked('/v1/projects/default')['id']}/traces/{trace_id}")
@@ -100,11 +101,12 @@ def task(make: Callable[..., Any]) -> Callable[[Any], dict[str, Any]]:
 
 
 def recorded() -> Any:
-    """The incident's root span, once Phoenix holds it."""
+    """The root span of the later run, which is the incident, once Phoenix holds both."""
     for _ in range(100):
-        for span in asked("/v1/projects/default/spans?parent_id=null&limit=100"):
-            if REQUEST in span["attributes"].get("input.value", ""):
-                return span
+        roots = asked("/v1/projects/default/spans?parent_id=null&limit=100")
+        runs = [one for one in roots if REQUEST in one["attributes"].get("input.value", "")]
+        if len(runs) > 1:
+            return max(runs, key=lambda one: one["start_time"])
         time.sleep(0.2)
     sys.exit(f"no such run in Phoenix at {BASE}; run: python why_red_first.py incident")
 
