@@ -101,13 +101,16 @@ def task(make: Callable[..., Any]) -> Callable[[Any], dict[str, Any]]:
 
 
 def recorded() -> Any:
-    """The root span of the later run, which is the incident, once Phoenix holds both."""
+    """The root span of the later run, which is the incident, once Phoenix holds all of both."""
+    before = 0
     for _ in range(100):
         roots = asked("/v1/projects/default/spans?parent_id=null&limit=100")
         runs = [one for one in roots if REQUEST in one["attributes"].get("input.value", "")]
-        if len(runs) > 1:
+        spans = asked("/v1/projects/default/spans?limit=100")
+        if len(runs) > 1 and len(spans) == before:  # it takes spans in one after the other
             return max(runs, key=lambda one: one["start_time"])
-        time.sleep(0.2)
+        before = len(spans)
+        time.sleep(1)
     sys.exit(f"no such run in Phoenix at {BASE}; run: python why_red_first.py incident")
 
 

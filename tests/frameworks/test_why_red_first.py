@@ -80,7 +80,7 @@ def carry_out(phoenix: Phoenix, programs: Programs, examples: Path) -> Callable[
             check=False,
             timeout=120,
         )
-        return ran.returncode, ran.stdout
+        return ran.returncode, ran.stdout + ran.stderr
 
     return done
 
@@ -94,7 +94,7 @@ def test_the_scenario_fails_the_agent_that_failed(carry_out: Callable[..., tuple
             link = link or said[command][1].strip()
     freeze, prove, defective, fixed = (end for command, end in said.items() if command.startswith("redfirst"))
 
-    assert (freeze[0], prove[0], defective[0], fixed[0]) == (0, 0, 1, 0)
+    assert (freeze[0], prove[0], defective[0], fixed[0]) == (0, 0, 1, 0), freeze
     assert "request recorded, model recorded, tools recorded, state recorded" in freeze[1]
     assert "PROVEN (recorded)" in prove[1]
     assert defective[1].startswith("RED")
