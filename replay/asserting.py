@@ -58,7 +58,7 @@ def played(path: Path, *, asked: Asked | None = None, drafts: bool = False, work
         ConfigurationError: the scenario or the agent's reference is wrong.
     """
     at, state = time.time(), standing(load(path))
-    if not state.proven and not drafts:
+    if not state.gates and not drafts:
         raise SetAside(f"{state.because}; prove it with: redfirst prove {path.name}")
     overdue = upkeep(path, at=at).overdue
     if overdue is not None:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from redfirst.evaluators import ConfigurationError, RedfirstError
 
+LARGEST = 32 << 20
+"""Bytes of the largest file that is read."""
+
 
 class CannotWrite(RedfirstError):
     """A result could not be put on disk: a full disk, a folder that may not be written."""
@@ -57,9 +60,18 @@ def read(path: Path) -> bytes:
     """The bytes of a file.
 
     Raises:
-        ConfigurationError: it cannot be read.
+        ConfigurationError: it cannot be read, is larger than any file of a scenario, or leads out of its folder.
     """
     try:
+        if path.resolve().parent != path.parent.resolve():
+            raise ConfigurationError(
+                f"{path}: leads out of its folder, to {path.resolve()}; put the file itself there."
+            )
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise ConfigurationError(
+                f"{path}: {size >> 20} MiB; files of a scenario have at most {LARGEST >> 20}. Make its answers smaller."
+            )
         return path.read_bytes()
     except OSError as problem:
         raise ConfigurationError(f"{path}: cannot be read: {problem.strerror or problem}.") from problem

@@ -16,22 +16,25 @@ from typing import Any
 from redfirst.evaluators import (
     CheckClass,
     ConfigurationError,
-    LogRecord,
     Outcome,
-    RedfirstError,
     Severity,
     Span,
+    Stop,
     Trajectory,
     Verdict,
 )
-from redfirst.evaluators.canonical import digest, same
+from redfirst.evaluators.canonical import canonical_text, digest
 from redfirst.evaluators.check import Check, names_code
 from redfirst.evaluators.otlp_encode import encode_logs, encode_traces
 from redfirst.replay import files, recording
+from redfirst.replay.pseudonyms import Pseudonyms
+from redfirst.replay.recorded_run import FreezeRefused, RecordedRun, redacted, same_task
 from redfirst.replay.recording import Recording
+from redfirst.replay.redaction import Redaction
 from redfirst.replay.scenario import (
     CONTROL_FILE,
     HASHED_FILES,
+    HELD_FILE,
     LOGS_FILE,
     MODEL_FILE,
     PROOF_FILE,
@@ -51,23 +54,13 @@ from redfirst.replay.scenario import (
     parse,
 )
 
+__all__ = ["Draft", "FreezeRefused", "RecordedRun", "freeze", "same_task", "sample"]
+
 Json = Any
 
 
-class FreezeRefused(RedfirstError):
-    """A run that cannot become a scenario, and what it lacks."""
-
-    exit_code = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedRun:
-    """A run with the spans and log records it was read from, and its verdicts."""
-
-    run: Trajectory
-    spans: Sequence[Span]
-    logs: Sequence[LogRecord] = ()
-    verdicts: Sequence[Verdict] = ()
+LARGEST_ANSWER = 1 << 20
+"""Characters of one tool's answer that a person can still be asked to review."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +88,7 @@ class Draft:
             )
         with files.writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            for name in (PROOF_FILE, CONTROL_FILE, LOGS_FILE):
+            for name in (PROOF_FILE, HELD_FILE, CONTROL_FILE, LOGS_FILE):
                 if name not in self.files:
                     (folder / name).unlink(missing_ok=True)
         # the file that makes the folder a scenario comes last: half a draft is none
@@ -109,6 +102,7 @@ def freeze(
     *,
     only: Iterable[str] = (),
     control: RecordedRun | None = None,
+    redaction: Redaction | None = None,
 ) -> Draft:
     """The scenario of a run.
 
@@ -117,12 +111,45 @@ def freeze(
         checks: the checks it was judged by, with the same revisions.
         only: ids of the failed checks to prove; all failed ones of severity flag or above otherwise.
         control: a passing run of the same task, whose recordings the control may use.
+        redaction: what is replaced by pseudonyms; nothing, not even secrets, when ``None``.
 
     Raises:
         FreezeRefused: nothing failed, or the trace lacks what an execution needs.
+        CannotRedact: what is to be replaced cannot be, without changing what the run shows.
     """
+    pseudonyms = None
+    if redaction is not None:
+        incident, control, pseudonyms = redacted(incident, control, checks, redaction)
+    targets = _targets(checks, incident.verdicts, set(only))
+    return _draft(incident, checks, targets, control, pseudonyms)
+
+
+def sample(recorded: RecordedRun, checks: Sequence[Check], *, redaction: Redaction | None = None) -> Draft:
+    """The scenario of a run that nothing flagged: what it did well is to stay so.
+
+    Raises:
+        FreezeRefused: the run is flagged or did not complete, or the trace lacks what an execution needs.
+        CannotRedact: as ``freeze`` raises it.
+    """
+    pseudonyms = None
+    if redaction is not None:
+        recorded, _, pseudonyms = redacted(recorded, None, checks, redaction)
+    failed = next((v for v in recorded.verdicts if v.flags), None)
+    if failed is not None or recorded.run.termination.reason is not Stop.COMPLETED:
+        why = f"{failed.check} failed" if failed else f"it ended {recorded.run.termination.reason.value}"
+        raise FreezeRefused(f"Run {recorded.run.run_id[:16]} is no sample of what goes well: {why}.")
+    return _draft(recorded, checks, [], None, pseudonyms)
+
+
+def _draft(
+    incident: RecordedRun,
+    checks: Sequence[Check],
+    targets: Sequence[Check],
+    control: RecordedRun | None,
+    pseudonyms: Pseudonyms | None,
+) -> Draft:
     run = incident.run
-    targets, guards, left_out = _roles(checks, incident.verdicts, set(only))
+    guards, left_out = _guards(checks, incident.verdicts, targets)
     made = recording.record(run, incident.spans, source="incident")
     _refuse_gaps(run, made, targets)
     good = None if control is None else recording.record(control.run, control.spans, source="control")
@@ -131,8 +158,9 @@ def freeze(
     notes = [*made.notes, *(f"check {name} {why}" for name, why in left_out)]
     scenario = Scenario(
         schema_=SCHEMA,
-        id=_slug(targets[0].id, run.run_id),
-        title=_title(incident.verdicts, targets[0].id),
+        id=_slug(targets[0].id if targets else "sample", run.run_id),
+        title=_title(incident.verdicts, targets[0].id) if targets else f"went well: {run.request}"[:120],
+        kind="incident" if targets else "sample",
         agent=run.agents[0] if run.agents else "agent",
         origin={
             "trace_id": run.trace_ids[0],
@@ -141,12 +169,10 @@ def freeze(
             "agent_version": run.agent_version,
             "flagged_by": [check.id for check in targets],
             "notes": notes,
+            **({"redacted": dict(sorted(pseudonyms.found.items()))} if pseudonyms and pseudonyms.found else {}),
         },
         ended=run.termination.reason,
-        completeness=Completeness(
-            request=made.request_grade, model=made.model_grade, tools=made.tools_grade,
-            state="missing" if made.state is None else "recorded",
-        ),
+        completeness=_grades(made, pseudonyms),
         request=Request.model_validate(made.request),
         world=WorldPart(
             clock=Clock(start=_instant(run.start_ns)), seed=int(digest(run.run_id)[:8], 16), state=made.state
@@ -169,6 +195,23 @@ def freeze(
     return Draft(scenario=scenario, files=bodies, notes=tuple(notes))
 
 
+def _grades(made: Recording, pseudonyms: Pseudonyms | None) -> Completeness:
+    """How much of the incident stands behind each boundary; one that pseudonyms stand in is ``redacted``."""
+    tools = {name: part.model_dump(mode="json") for name, part in made.tools.items()}
+    found: dict[str, tuple[str, Json]] = {
+        "request": (made.request_grade, made.request),
+        "model": (made.model_grade, made.turns),
+        "tools": (made.tools_grade, tools),
+        "state": ("missing" if made.state is None else "recorded", made.state),
+    }
+    return Completeness.model_validate(
+        {
+            name: "redacted" if pseudonyms is not None and pseudonyms.stand_in(value) else grade
+            for name, (grade, value) in found.items()
+        }
+    )
+
+
 def _readable(scenario: Scenario, run_id: str) -> str:
     """The text of ``scenario.yaml``, which reads back as what it was."""
     try:
@@ -182,17 +225,7 @@ def _readable(scenario: Scenario, run_id: str) -> str:
     return text
 
 
-def same_task(one: Trajectory, other: Trajectory) -> bool:
-    """Whether two runs began with the same words in the same state."""
-    if one.request is None or one.request != other.request or one.agents != other.agents:
-        return False
-    before, after = one.states[:1], other.states[:1]
-    return not before or not after or same(before[0].state, after[0].state)
-
-
-def _roles(
-    checks: Sequence[Check], verdicts: Sequence[Verdict], only: set[str]
-) -> tuple[list[Check], list[Check], list[tuple[str, str]]]:
+def _targets(checks: Sequence[Check], verdicts: Sequence[Verdict], only: set[str]) -> list[Check]:
     by_id = {verdict.check: verdict for verdict in verdicts}
     failed = [c for c in checks if c.id in by_id and by_id[c.id].outcome is Outcome.FAILED]
     targets = [c for c in failed if (c.id in only if only else c.severity >= Severity.FLAG)]
@@ -211,6 +244,13 @@ def _roles(
             else "no check of severity flag failed"
         )
         raise FreezeRefused(f"Nothing to prove: {asked} ({found}).")
+    return targets
+
+
+def _guards(
+    checks: Sequence[Check], verdicts: Sequence[Verdict], targets: Sequence[Check]
+) -> tuple[list[Check], list[tuple[str, str]]]:
+    by_id = {verdict.check: verdict for verdict in verdicts}
     guards: list[Check] = []
     left_out: list[tuple[str, str]] = []
     for check in checks:
@@ -229,7 +269,7 @@ def _roles(
             guards.append(check)
         else:
             left_out.append((check.id, f"{outcome} on the incident and is no guard"))
-    return targets, guards, left_out
+    return guards, left_out
 
 
 def _refuse_gaps(run: Trajectory, made: Recording, targets: Sequence[Check]) -> None:
@@ -237,6 +277,11 @@ def _refuse_gaps(run: Trajectory, made: Recording, targets: Sequence[Check]) -> 
     about_state = [c for c in targets if c.check_class is CheckClass.PROTECTION or c.id.startswith("state")]
     if about_state and made.state_gap is not None:
         gaps.append(f"check {about_state[0].id} is about state, and {made.state_gap}")
+    gaps += [
+        f"an answer of {name} has {size >> 10} KiB, and at most {LARGEST_ANSWER >> 10} fit into a scenario"
+        for name, part in made.tools.items()
+        if (size := max(len(canonical_text(one.returns)) for one in part.responses)) > LARGEST_ANSWER
+    ]
     if gaps:
         shown = "; ".join(gaps[:5]) + (f"; and {len(gaps) - 5} more" if len(gaps) > 5 else "")
         raise FreezeRefused(f"Run {run.run_id[:16]} cannot be executed again: {shown}.")

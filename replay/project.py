@@ -6,18 +6,22 @@ above it. Only this file names code that redfirst may import.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import secrets
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from redfirst.evaluators import ConfigurationError, strict_yaml
 from redfirst.evaluators.errors import unread
+from redfirst.replay import files
+from redfirst.replay.redaction import Redaction
 
 _Section = TypeVar("_Section", bound=BaseModel)
 REFERENCE = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
@@ -32,6 +36,33 @@ class AgentEntry(BaseModel):
     """``module:factory``; the factory takes nothing and returns the function that handles a request."""
     input: Literal["text", "messages"] | None = None
     """What that function takes; as recorded when not given."""
+
+
+class RedactionEntry(BaseModel):
+    """What ``freeze`` replaces by pseudonyms."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    keys: list[str] = []
+    """Names of JSON members, wherever they stand."""
+    patterns: dict[str, str] = {}
+    """Regular expressions by a name of yours."""
+    personal: list[Literal["email", "phone"]] = []
+    """Detectors of personal data."""
+    secrets: Literal["replace", "refuse"] = "replace"
+    """What becomes of keys, tokens, passwords, card and account numbers that are found."""
+
+    @field_validator("patterns")
+    @classmethod
+    def _compile(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, pattern in value.items():
+            try:
+                empty = re.compile(pattern).match("")
+            except re.error as problem:
+                raise ValueError(f"{name} is no regular expression: {problem}") from None
+            if empty:
+                raise ValueError(f"{name} matches the empty text; ask for at least one character")
+        return value
 
 
 class Settings(BaseModel):
@@ -50,6 +81,8 @@ class Settings(BaseModel):
     """Folders, from that of the configuration, that agents are imported from."""
     scenarios: str = "scenarios"
     """Folder that ``freeze`` writes to."""
+    redaction: RedactionEntry = RedactionEntry()
+    """What must not stand in a scenario."""
     serve: dict[str, Any] = {}
     """How ``redfirst serve`` listens, assembles and keeps: see ``Project.section``."""
 
@@ -93,6 +126,22 @@ class Project:
         """
         return _validated(model, getattr(self.settings, key), str(self.source), self._document, (key,))
 
+    def redaction(self) -> Redaction:
+        """What ``freeze`` replaces; the key is ``REDFIRST_REDACTION_KEY``, or one that is made once and kept in the home.
+
+        Raises:
+            CannotWrite: there is none yet, and it cannot be kept.
+        """
+        wanted = self.settings.redaction
+        given = os.environ.get("REDFIRST_REDACTION_KEY")
+        return Redaction(
+            key=given.encode() if given else _kept_key(self.home / "redaction.key"),
+            keys=tuple(wanted.keys),
+            patterns=wanted.patterns,
+            personal=tuple(wanted.personal),
+            refuse_secrets=wanted.secrets == "refuse",
+        )
+
     def agent(self, name: str, override: str | None = None) -> str:
         """The reference of an agent: the override, or the configured one of this name.
 
@@ -131,6 +180,17 @@ class Project:
                 )
             return {"text": request["messages"][0]["content"]}
         return request
+
+
+def _kept_key(path: Path) -> bytes:
+    if not path.is_file():
+        with files.writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):  # another command made it meanwhile
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(secrets.token_hex(32).encode())
+    return files.read(path)
 
 
 def load_project(start: Path) -> Project:

@@ -58,6 +58,10 @@ def prove(
     if runs is not None and runs < 1:
         raise ConfigurationError(f"{runs} runs: give a number of at least 1.")
     folder = load(path)
+    if folder.scenario.kind == "sample":
+        raise ConfigurationError(
+            f"{path}: a sample has no target that could be seen to fail; it is held, not proven."
+        )
     reference = project.agent(folder.scenario.agent, agent)
     proving = Proving(folder, reference, project, level)
     stages: list[tuple[str, Callable[[Proving], str]]] = [

@@ -41,7 +41,7 @@ class Outcome:
     @property
     def gates(self) -> bool:
         """Whether its outcome counts: a draft's does not, nor for a while that of one in quarantine."""
-        return self.standing.proven and self.upkeep.quarantine is None
+        return self.standing.gates and self.upkeep.quarantine is None
 
     def count(self, outcome: RunOutcome) -> int:
         """How many runs ended so."""

@@ -36,9 +36,9 @@ from redfirst.replay.scenario_parts import (
 )
 
 __all__ = [
-    "CONTROL_FILE", "HASHED_FILES", "LOGS_FILE", "MODEL_FILE", "PROOF_FILE", "SCENARIO_FILE", "SCHEMA", "TRACE_FILE",
-    "CheckPart", "Clock", "Completeness", "ErrorPart", "Folder", "MatchPart", "ProofPart", "Request", "ResponsePart",
-    "Scenario", "ToolPart", "WorldPart", "dump", "lines", "load", "parse",
+    "CONTROL_FILE", "HASHED_FILES", "HELD_FILE", "LOGS_FILE", "MODEL_FILE", "PROOF_FILE", "SCENARIO_FILE", "SCHEMA",
+    "TRACE_FILE", "CheckPart", "Clock", "Completeness", "ErrorPart", "Folder", "MatchPart", "ProofPart", "Request",
+    "ResponsePart", "Scenario", "ToolPart", "WorldPart", "dump", "lines", "load", "parse",
 ]  # fmt: skip
 
 Json = Any
@@ -50,6 +50,8 @@ MODEL_FILE = "model.jsonl"
 LOGS_FILE = "logs.otlp.pb.gz"
 CONTROL_FILE = "good.jsonl"
 PROOF_FILE = "proof.json"
+HELD_FILE = "held.json"
+"""Of a sample: how often it was replayed and stayed green."""
 HASHED_FILES = (SCENARIO_FILE, TRACE_FILE, LOGS_FILE, MODEL_FILE, CONTROL_FILE)
 """What a proof is bound to, byte for byte."""
 
@@ -60,6 +62,8 @@ class Scenario(Part):
     schema_: Literal["redfirst.scenario/1"] = Field(alias="schema")
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{2,80}$")
     title: str
+    kind: Literal["incident", "sample"] = "incident"
+    """A sample is a run that nothing flagged: it has guards only, and is never called proven."""
     agent: str
     """Name of the agent in the project's configuration."""
     origin: dict[str, Json] = Field(default={})
@@ -74,8 +78,11 @@ class Scenario(Part):
 
     @model_validator(mode="after")
     def _judged(self) -> Scenario:
-        if not any(part.role == "target" for part in self.checks):
+        targets = [part for part in self.checks if part.role == "target"]
+        if self.kind == "incident" and not targets:
             raise ValueError("a scenario needs at least one check with role: target")
+        if self.kind == "sample" and targets:
+            raise ValueError("a sample was not flagged, so none of its checks has role: target")
         ids = [check_from_spec(part.check).id for part in self.checks]
         twice = {name for name in ids if ids.count(name) > 1}
         if twice:
@@ -180,7 +187,7 @@ def parse(text: str, source: str) -> Scenario:
     document = strict_yaml.read(text, source)
     data = document.data
     if isinstance(data, dict) and str(data.get("schema", "")) != SCHEMA:
-        raise document.fault(("schema",), f"schema is {data.get('schema')!r}; this redfirst reads {SCHEMA}.")
+        raise document.fault(("schema",), _other_version(data.get("schema")))
     try:
         return Scenario.model_validate(data)
     except ValidationError as problem:
@@ -189,6 +196,16 @@ def parse(text: str, source: str) -> Scenario:
         raise document.fault(
             first["loc"], f"{where}: {first['msg'].removeprefix('Value error, ')}."
         ) from None
+
+
+def _other_version(schema: object) -> str:
+    name, _, version = str(schema).partition("/")
+    ours, _, reads = SCHEMA.partition("/")
+    if name == ours and version.isdigit() and int(version) > int(reads):
+        return (
+            f"schema is {schema!r}, which is newer than this redfirst; it reads {SCHEMA}. Upgrade redfirst."
+        )
+    return f"schema is {schema!r}; this redfirst reads {SCHEMA}."
 
 
 def dump(scenario: Scenario) -> str:

@@ -180,7 +180,7 @@ class ProofPart(Part):
 class Completeness(Part):
     """How much of the incident stands behind each boundary."""
 
-    request: Literal["recorded", "reconstructed"]
-    model: Literal["recorded", "reconstructed"]
-    tools: Literal["recorded", "reconstructed"]
-    state: Literal["recorded", "missing"]
+    request: Literal["recorded", "reconstructed", "redacted"]
+    model: Literal["recorded", "reconstructed", "redacted"]
+    tools: Literal["recorded", "reconstructed", "redacted"]
+    state: Literal["recorded", "missing", "redacted"]

@@ -13,11 +13,13 @@ from redfirst.replay import files
 from redfirst.replay.outcome import Signature
 from redfirst.replay.report import Level
 from redfirst.replay.runner import Execution
-from redfirst.replay.scenario import HASHED_FILES, PROOF_FILE, Folder
+from redfirst.replay.scenario import HASHED_FILES, HELD_FILE, PROOF_FILE, Folder
 
 Json = Any
 
 SCHEMA = "redfirst.proof/1"
+HELD_SCHEMA = "redfirst.held/1"
+SEAL = "proof_sha256"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,8 @@ class Standing:
     """Whether a scenario may gate."""
 
     proven: bool
+    held: int = 0
+    """Of a sample: how often it was replayed and stayed green. It gates, and was never seen to fail."""
     level: Level | None = None
     because: str = ""
     agent: str | None = None
@@ -35,6 +39,11 @@ class Standing:
     """How it was seen to fail."""
     red_events: frozenset[str] = frozenset()
     """SHA-256 of the events of the runs that were seen to fail."""
+
+    @property
+    def gates(self) -> bool:
+        """Whether a run of it counts."""
+        return self.proven or self.held > 0
 
 
 def events_digest(execution: Execution) -> str:
@@ -48,21 +57,39 @@ def bind(folder: Folder, body: Mapping[str, Json]) -> None:
     Raises:
         CannotWrite: it cannot be put on disk.
     """
-    text = json.dumps(body, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    files.write(folder.path / PROOF_FILE, text.encode("utf-8", "backslashreplace"))
+    name = HELD_FILE if folder.scenario.kind == "sample" else PROOF_FILE
+    files.write(folder.path / name, _text({**body, SEAL: _seal(body)}))
+
+
+def _text(proof: Mapping[str, Json]) -> bytes:
+    text = json.dumps(proof, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _seal(body: Mapping[str, Json]) -> str:
+    """Hash of all that the proof says: an edit of the proof voids it as one of the scenario does.
+
+    It finds accidents and edits, not forgery: who can write the folder can write the hash.
+    """
+    return hashlib.sha256(_text({key: value for key, value in body.items() if key != SEAL})).hexdigest()
 
 
 def standing(folder: Folder) -> Standing:
     """Whether the folder holds a proof of exactly these bytes; any change of any of them voids it."""
+    if folder.scenario.kind == "sample":
+        return _held(folder)
     path = folder.path / PROOF_FILE
     if not path.is_file():
         return Standing(proven=False, because="draft: not proven yet")
     try:
-        proof: Mapping[str, Json] = json.loads(files.read(path))
+        written = files.read(path)
+        proof: Mapping[str, Json] = json.loads(written)
         if proof["schema"] != SCHEMA:
             raise ConfigurationError(
                 f"{path}: schema is {proof['schema']!r}; this redfirst reads {SCHEMA}. Prove again."
             )
+        if written != _text(proof) or proof.get(SEAL) != _seal(proof):
+            return Standing(proven=False, because=f"void: {PROOF_FILE} changed since the proof")
         recorded, level = dict(proof["files"]), Level(proof["level"])
         agent, rate = str(proof["agent"]["reference"]), proof.get("rate")
         counted = None if rate is None else (int(rate["red"]), int(rate["valid"]))
@@ -76,4 +103,26 @@ def standing(folder: Folder) -> Standing:
         return Standing(proven=False, because=f"void: {changed[0]} changed since the proof", agent=agent)
     return Standing(
         proven=True, level=level, agent=agent, rate=counted, signature=signature, red_events=events
+    )
+
+
+def _held(folder: Folder) -> Standing:
+    """Whether a sample was replayed with exactly these bytes."""
+    path = folder.path / HELD_FILE
+    if not path.is_file():
+        return Standing(proven=False, because="a sample that was not replayed yet")
+    try:
+        written = files.read(path)
+        body: Mapping[str, Json] = json.loads(written)
+        if written != _text(body) or body[SEAL] != _seal(body) or body["schema"] != HELD_SCHEMA:
+            return Standing(proven=False, because=f"void: {HELD_FILE} changed since the replays")
+        recorded, green = dict(body["files"]), int(body["green"])
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+        return Standing(proven=False, because=f"void: {HELD_FILE} is damaged ({problem})")
+    found = folder.hashes()
+    changed = sorted(name for name in HASHED_FILES if recorded.get(name) != found.get(name))
+    if changed:
+        return Standing(proven=False, because=f"void: {changed[0]} changed since the replays")
+    return Standing(
+        proven=False, held=green, because=f"a sample, green in {green} replays; never seen to fail"
     )

@@ -29,7 +29,7 @@ class Suite:
     @property
     def drafts(self) -> int:
         """How many are not proven."""
-        return sum(not one.standing.proven for one in self.outcomes)
+        return sum(not one.standing.gates for one in self.outcomes)
 
     @property
     def quarantined(self) -> int:

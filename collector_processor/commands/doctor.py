@@ -51,7 +51,7 @@ def execute(options: argparse.Namespace) -> int:
     project = load_project(Path.cwd())
     home = Home(Path(options.home) if options.home else project.home)
     ran = program.run(options.command, quiet=options.json) if options.command else None
-    files = [project.root / name for name in project.settings.traces]
+    files = [project.root / name for name in project.settings.traces if "://" not in name]
     found = examine(home, os.environ, timeout=options.timeout, ran=ran, files=files)
     if options.json:
         for one in found:

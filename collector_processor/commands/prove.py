@@ -14,6 +14,7 @@ from redfirst.collector_processor.commands.scenario_options import (
     upkeep_record,
 )
 from redfirst.collector_processor.terminal import Screen
+from redfirst.replay.holding import Holding, hold
 from redfirst.replay.project import load_project
 from redfirst.replay.proof import prove
 from redfirst.replay.report import Level, Report, Step
@@ -46,6 +47,11 @@ def execute(options: argparse.Namespace) -> int:
         if not options.json:
             screen.line(folder.name, "bold")
             show_notes(screen, kept)
+        if load(folder).scenario.kind == "sample":
+            holding = hold(folder, project, agent=options.agent, runs=options.runs)
+            codes.append(holding.exit_code)
+            show_holding(screen, holding, as_json=options.json)
+            continue
         if _stands(options, before):
             codes.append(0)
             if options.json:
@@ -112,6 +118,30 @@ def show_end(screen: Screen, report: Report, before: Standing) -> None:
             screen.para(
                 f"the agent that was seen to fail it: --agent {before.agent}", indent="  ", hang="      "
             )
+
+
+def show_holding(screen: Screen, holding: Holding, *, as_json: bool) -> None:
+    """What the replays of a sample showed; the word proven does not stand in it."""
+    if as_json:
+        print(json.dumps(holding_record(holding)))
+    elif holding.held:
+        screen.line(
+            f"  HELD: a sample, green in {len(holding.results)} replays; guards only", "green", "bold"
+        )
+    else:
+        screen.para(f"NOT HELD (exit {holding.exit_code}): {holding.because}", "yellow", indent="  ")
+
+
+def holding_record(holding: Holding) -> dict[str, object]:
+    """The replays of a sample as JSON data."""
+    return {
+        "scenario": holding.scenario,
+        "kind": "sample",
+        "held": holding.held,
+        "because": holding.because,
+        "exit_code": holding.exit_code,
+        "runs": [result.outcome.value for result in holding.results],
+    }
 
 
 def report_record(report: Report) -> dict[str, object]:

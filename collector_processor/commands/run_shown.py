@@ -32,7 +32,10 @@ def show_outcome(screen: Screen, outcome: Outcome) -> None:
     kind, total, valid = outcome.outcome, len(outcome.results), outcome.valid
     screen.line(f"{kind.value:<10} {outcome.folder.scenario.id}", _STYLE[kind], "bold")
     if not outcome.standing.proven:
-        screen.para(f"not proven: {outcome.standing.because}", "yellow", indent="  ", hang="      ")
+        told = (
+            outcome.standing.because if outcome.standing.held else f"not proven: {outcome.standing.because}"
+        )
+        screen.para(told, "yellow", indent="  ", hang="      ")
     show_notes(screen, outcome.upkeep)
     if total > 1 and valid:
         green = outcome.count(RunOutcome.GREEN)

@@ -7,8 +7,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from redfirst.collector_processor.backends.selecting import is_address
 from redfirst.collector_processor.prices_file import prices_of
-from redfirst.collector_processor.recorded.sources import add_source_arguments, recorded_runs
+from redfirst.collector_processor.recorded.sources import add_source_arguments, followed, recorded_runs
 from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.showing.page import page
 from redfirst.collector_processor.showing.view import View
@@ -28,7 +29,9 @@ from redfirst.replay.standing import standing
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument(
-        "run", metavar="RUN|DIR", help="a trace id, or the beginning of one; or a scenario folder"
+        "run",
+        metavar="RUN|DIR",
+        help="a trace id, the beginning of one, or the link of its page in a backend; or a scenario folder",
     )
     add_source_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the run as one JSON object, as score prints it")
@@ -62,15 +65,16 @@ def _said(cost: Cost, prices: PriceTable) -> str:
 
 
 def _is_folder(given: str) -> bool:
-    return bool(given) and (Path(given).is_dir() or "/" in given)
+    return bool(given) and not is_address(given) and (Path(given).is_dir() or "/" in given)
 
 
 def _of_traces(options: argparse.Namespace) -> View:
     project = load_project(Path.cwd())
     checks = checks_of(project, options.rules)
-    found = recorded_runs(project, options.traces, checks)
-    recorded = found.named(options.run)
-    traces = [word for path in options.traces or () for word in ("--traces", path)]
+    wanted, asked = followed(options.run, options.traces)
+    found = recorded_runs(project, asked, checks)
+    recorded = found.named(wanted)
+    traces = [word for path in asked or () for word in ("--traces", path)]
     rules = [] if options.rules is None else ["--rules", options.rules]
     return View(
         run=recorded.run,

@@ -17,9 +17,14 @@ from redfirst.evaluators.dialects.values import text
 from redfirst.evaluators.span import Span, SpanEvent, StatusCode
 
 _SCOPE = "openinference.instrumentation"
-"""Phoenix does not keep the scope; all that it shows is in OpenInference's vocabulary."""
+"""Phoenix does not keep the scope; all that it shows is in OpenInference's vocabulary. Spans of a trace that redfirst
+left its marks on are its own again."""
 _WHOLE = ("metadata", "tool.parameters", "llm.invocation_parameters", "llm.prompt_template.variables")
 """Attributes whose value is a JSON text, which Phoenix takes apart: ``tool.parameters.properties.order_id.type``."""
+
+
+_FOREIGN = ("ai.", "gcp.vertex.agent.", "gen_ai.", "langfuse.", "logfire.", "mlflow.", "traceloop.")
+"""Beginnings of other vocabularies: the kind of such a span is Phoenix's guess, and its own reader knows better."""
 
 
 class Phoenix:
@@ -31,10 +36,15 @@ class Phoenix:
         return any(_ids(item) != (None, None) for item in _items(document)[:10])
 
     def records(self, documents: Sequence[Document]) -> Iterator[Record]:
+        marked = {_ids(item)[0] for document in documents for item in _items(document.value) if _marked(item)}
         for document in documents:
             many = not (isinstance(document.value, Mapping) and _ids(document.value) != (None, None))
             for number, item in enumerate(_items(document.value)):
-                yield Record(where=f"{document.where}[{number}]" if many else document.where, value=item)
+                yield Record(
+                    where=f"{document.where}[{number}]" if many else document.where,
+                    value=item,
+                    context={"marked": _ids(item)[0] in marked},
+                )
 
     def spans(self, record: Record, place: Place) -> list[Span]:  # noqa: ARG002 - a span has its own ids and times
         span = record.value
@@ -47,7 +57,9 @@ class Phoenix:
             raise BadRecord("start_time is no time")
         attributes = _attributes(span)
         kind = text(span.get("span_kind"))
-        if kind and kind != "UNKNOWN":
+        ours = record.context.get("marked") is True and semconv.OPERATION in attributes
+        foreign = not ours and any(key.startswith(_FOREIGN) for key in attributes)
+        if kind and kind != "UNKNOWN" and not foreign:
             attributes.setdefault(semconv.OI_KIND, kind)
         return [
             Span(
@@ -61,7 +73,7 @@ class Phoenix:
                 status_message=text(span.get("status_message")) or "",
                 attributes=attributes,
                 events=tuple(_events(span.get("events"))),
-                scope=_SCOPE,
+                scope=semconv.SCOPE if ours else "" if foreign else _SCOPE,
             )
         ]
 
@@ -79,6 +91,20 @@ def _ids(value: object) -> tuple[object, object]:
     if isinstance(context, Mapping):
         return context.get("trace_id"), context.get("span_id")
     return value.get("context.trace_id"), value.get("context.span_id")
+
+
+def _marked(value: object) -> bool:
+    """Whether the span carries an attribute or event of redfirst's own."""
+    if not isinstance(value, Mapping):
+        return False
+    attributes, events = value.get("attributes"), value.get("events")
+    keys = [*value, *(attributes if isinstance(attributes, Mapping) else ())]
+    names = (
+        [event.get("name") for event in events if isinstance(event, Mapping)]
+        if isinstance(events, list)
+        else []
+    )
+    return any(str(one).removeprefix("attributes.").startswith("redfirst") for one in (*keys, *names))
 
 
 def _status(value: object) -> StatusCode:

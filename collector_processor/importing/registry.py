@@ -7,6 +7,7 @@ from redfirst.collector_processor.importing.jaeger import Jaeger
 from redfirst.collector_processor.importing.langfuse import Langfuse
 from redfirst.collector_processor.importing.langsmith import LangSmith
 from redfirst.collector_processor.importing.message_lists import MessageLists
+from redfirst.collector_processor.importing.mlflow import MLflow
 from redfirst.collector_processor.importing.phoenix import Phoenix
 from redfirst.collector_processor.importing.tau2_bench import Tau2Bench
 from redfirst.collector_processor.importing.tau_bench import TauBench
@@ -18,6 +19,7 @@ FORMATS: tuple[Format, ...] = (
     TauBench(),
     Jaeger(),
     Tempo(),
+    MLflow(),
     Phoenix(),
     LangSmith(),
     Langfuse(),

@@ -57,6 +57,10 @@ class RunsInFiles:
         """None: labels are kept in a store."""
         return ()
 
+    def newest(self) -> Iterator[RecordedRun]:
+        """Every run, the newest first."""
+        yield from sorted(self.runs, key=lambda one: -one.run.start_ns)
+
     def same_task(self, incident: RecordedRun) -> Iterator[RecordedRun]:
         """Other runs that began with the same words in the same state."""
         for other in self.runs:

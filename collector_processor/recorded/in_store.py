@@ -14,6 +14,8 @@ from redfirst.evaluators.errors import ConfigurationError, UnreadableInput
 from redfirst.evaluators.reading import read
 from redfirst.replay.freezing import RecordedRun, same_task
 
+_LOOKED_THROUGH = 1000
+"""Newest runs that samples are taken from."""
 _ALIKE = 50
 """Runs with the same request that are looked at, the newest."""
 
@@ -56,6 +58,18 @@ class RunsInStore:
     def labels(self, run_id: str) -> Sequence[Label]:
         """What people said of a run."""
         return self._reader.labels_of(run_id)
+
+    def newest(self) -> Iterator[RecordedRun]:
+        """Unflagged runs, the newest first."""
+        for stored in self._reader.runs(
+            Query(flagged=False, states=(RunState.SCORED,), limit=_LOOKED_THROUGH)
+        ):
+            try:
+                found = self._load(stored.run_id)
+            except (RecordLost, UnreadableInput):
+                continue  # retention took it: there are others
+            if found is not None:
+                yield found
 
     def same_task(self, incident: RecordedRun) -> Iterator[RecordedRun]:
         """Other unflagged runs that began with the same words in the same state, the newest first."""

@@ -61,7 +61,7 @@ def _header(view: View, witnesses: Witnesses) -> list[Line]:
     run, verdicts = view.run, view.verdicts
     guilty = ", ".join(verdict.check for verdict in verdicts if verdict.flags)
     traces = [(f"{len(run.trace_ids)} traces", "dim")] if len(run.trace_ids) > 1 else []
-    lines = row("incident" if view.folder else "run", run.run_id, *traces)
+    lines = row(view.folder.scenario.kind if view.folder else "run", run.run_id, *traces)
     if guilty:
         lines += paragraph("FLAGGED", guilty, style="red bold", label_style="red bold", most=2)
     else:
@@ -197,7 +197,7 @@ def _coverage(run: Trajectory, verdicts: Iterable[Verdict]) -> list[Line]:
 
 def _next(view: View) -> list[Line]:
     if view.folder is not None:
-        words = ["redfirst", "run" if view.standing.proven else "prove", str(view.folder.path)]
+        words = ["redfirst", "run" if view.standing.gates else "prove", str(view.folder.path)]
     elif view.cover is not None:
         words = ["redfirst", "run" if view.cover.proven else "prove", near(view.cover.path)]
     elif flagged(view.verdicts):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from redfirst.collector_processor.showing.columns import ROOM, Line, brief, paragraph, row
+from redfirst.collector_processor.terminal import counted
+from redfirst.evaluators.declared import declared_shape
+from redfirst.evaluators.explaining import explained
 from redfirst.replay.scenario import Folder, ResponsePart, Scenario, ToolPart
 from redfirst.replay.standing import Standing
 
@@ -15,12 +18,23 @@ def scenario_lines(folder: Folder, found: Standing) -> list[Line]:
     scenario = folder.scenario
     proof = f"proven ({found.level.value})" if found.proven and found.level else found.because
     lines = row("scenario", scenario.id, style="bold")
-    lines += row("proof", proof, style="green" if found.proven else "yellow")
+    lines += row("proof", proof, style="green" if found.gates else "yellow")
     grades = scenario.completeness.model_dump().items()
     lines += row("grades", ", ".join(f"{name} {grade}" for name, grade in grades))
-    for label, checks in (("targets", scenario.targets()), ("guards", scenario.guards())):
-        lines += paragraph(label, ", ".join(check.id for check in checks) or "none", most=3)
-    lines += row("control", "a passing run was recorded" if folder.control is not None else "none recorded")
+    replaced = scenario.origin.get("redacted") or {}
+    if replaced:
+        lines += row("replaced", ", ".join(f"{counted(n, 'value')} ({name})" for name, n in replaced.items()))
+    if scenario.targets():
+        lines += paragraph("targets", ", ".join(check.id for check in scenario.targets()), most=3)
+    for check in scenario.targets():
+        if "id" not in check.spec:
+            continue  # a check that is always there: its name says it, and docs/rules.md
+        lines += paragraph("asks", explained(declared_shape(check.spec)), most=6)
+    lines += paragraph("guards", ", ".join(check.id for check in scenario.guards()) or "none", most=3)
+    if scenario.kind == "incident":
+        lines += row(
+            "control", "a passing run was recorded" if folder.control is not None else "none recorded"
+        )
     for note in scenario.origin.get("notes") or ():
         lines += paragraph("note", str(note), style="dim", most=2)
     return lines

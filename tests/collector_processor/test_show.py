@@ -38,7 +38,7 @@ from redfirst.evaluators.otlp_encode import encode_traces
 from redfirst.evaluators.reading import read_runs
 from redfirst.evaluators.record import run_record
 from redfirst.evaluators.testing import a_run, call
-from redfirst.evaluators.verdict import Evidence, Finding, Verdict, failed, inconclusive, passed
+from redfirst.evaluators.verdict import Evidence, Finding, Outcome, Verdict, failed, inconclusive, passed
 from redfirst.replay.freezing import RecordedRun, freeze
 
 VERIFY = check_from_spec(
@@ -635,12 +635,34 @@ def test_show_reads_a_scenario(folder: Path, capsys: pytest.CaptureFixture[str])
     assert lines[0].startswith("scenario verify-before-cancel-")
     assert "proof    draft: not proven yet" in lines
     assert "targets  verify-before-cancel" in lines
+    assert line_with(lines, "asks     ", "Every call of cancel")
     assert line_with(lines, "guards   ", "termination")
     assert line_with(lines, "incident", TRACE)
     assert "target" in line_with(lines, "failed   verify-before-cancel")
     assert line_with(lines, "tools    cancel: 1 incident")
     assert line_with(lines, "  order=A-1 → ok=true")
     assert lines[-1] == "next     redfirst prove scenarios/one"
+
+
+def test_a_scenario_of_a_check_that_is_always_there_is_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A target that no rules file declares has no sentence, and is no fault."""
+    (run,) = read_runs(incident())
+    found = Finding(
+        subject="cancel", because="twice", evidence=(Evidence(span_id=run.tool_calls[0].span_id),)
+    )
+    verdicts = [
+        replace(one, outcome=Outcome.FAILED, findings=(found,)) if one.check == "repeats" else one
+        for one in judge(run, CHECKS)
+    ]
+    draft = freeze(RecordedRun(run=run, spans=incident(), verdicts=verdicts), CHECKS, only=["repeats"])
+    draft.write(folder / "scenarios" / "one")
+
+    assert main(["show", "scenarios/one"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "targets  repeats" in lines
+    assert not [line for line in lines if line.startswith("asks")]
 
 
 def test_a_scenario_with_a_damaged_trace_is_one_line_and_exit_2(

@@ -230,9 +230,8 @@ def test_what_was_changed_while_it_was_proven_is_not_proven(place: Place) -> Non
 def test_a_scenario_behind_a_link_is_closed_as_well(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent may read neither the link nor what it points to."""
     away = place.project.root / "elsewhere"
-    away.mkdir()
-    (place.scenario / "scenario.yaml").rename(away / "scenario.yaml")
-    (place.scenario / "scenario.yaml").symlink_to(away / "scenario.yaml")
+    place.scenario.rename(away)
+    place.scenario.symlink_to(away)
     monkeypatch.setenv("SNOOP_IN", str(away))
 
     report = prove(place.scenario, place.project, agent="shop:snooping")

@@ -1,0 +1,1 @@
+"""Traces out of the backends that teams have: Phoenix, MLflow, Jaeger, Langfuse."""
