@@ -36,9 +36,24 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_journal_fsync_seconds": ("summary", "Sync of one batch to the medium."),
     "redfirst_journal_records_total": ("counter", "Requests written to the journal."),
     "redfirst_journal_failures_total": ("counter", "Failed writes or syncs of the journal, by reason."),
-    "redfirst_journal_quarantined_bytes_total": ("counter", "Bytes of torn records kept aside at a start."),
+    "redfirst_journal_quarantined_bytes_total": (
+        "counter",
+        "Bytes that are no record and were kept aside, by reason.",
+    ),
     "redfirst_journal_removed_segments_total": ("counter", "Segments removed by retention, by reason."),
     "redfirst_journal_bytes": ("gauge", "Size of the journal."),
+    "redfirst_journal_room_bytes": (
+        "gauge",
+        "Bytes that may be journalled before senders are asked to wait.",
+    ),
+    "redfirst_journal_written_bytes_total": (
+        "counter",
+        "Bytes written to the journal, compressed and framed.",
+    ),
+    "redfirst_journal_body_bytes_total": (
+        "counter",
+        "Bytes of the requests that were written, before compression.",
+    ),
     "redfirst_journal_pinned_segments": ("gauge", "Segments kept past retention for flagged runs."),
     "redfirst_journal_damaged_total": ("counter", "Stretches of the journal that held no whole record."),
     "redfirst_cuts_total": ("counter", "Traces released by the assembler, by reason."),

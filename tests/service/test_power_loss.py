@@ -101,7 +101,8 @@ def test_a_disk_that_fails_is_never_acknowledged(stopped, tools, shim):
     assert stopped.post("/v1/traces", tools.body_of(runs[0]), **send)[0] == 200
 
     broken.touch()
-    status, headers, _ = stopped.post("/v1/traces", tools.body_of(runs[1]), **send)
+    status, headers, answer = stopped.post("/v1/traces", tools.body_of(runs[1]), **send)
+    assert status == 503, (status, answer)
     assert (status, headers["retry-after"]) == (503, "1")
     assert stopped.metrics()["redfirst_ready"] == 0
 
