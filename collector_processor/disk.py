@@ -36,9 +36,10 @@ def sync_folder(folder: Path) -> None:
         os.close(file)
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, *, mode: int = 0o777) -> None:
     """Make a folder and those above it, their names durable."""
+    folder = folder.absolute()
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=mode)
     for path in reversed(missing):
         sync_folder(path.parent)

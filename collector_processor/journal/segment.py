@@ -10,7 +10,7 @@ from redfirst.collector_processor.journal.format import SEGMENT_HEADER, Position
 
 
 class OpenSegment:
-    """A new file, durable itself before anything is written to it."""
+    """A new file. Its name is durable; its header is with the first record."""
 
     def __init__(self, folder: Path, number: int) -> None:
         """Make it.
@@ -29,7 +29,6 @@ class OpenSegment:
         )
         try:
             write_all(self._file, SEGMENT_HEADER)
-            sync_file(self._file)
             sync_folder(folder)
         except OSError:
             os.close(self._file)
@@ -48,6 +47,14 @@ class OpenSegment:
             OSError: it could not be written, or in part.
         """
         write_all(self._file, data)
+
+    def probe(self) -> None:
+        """See whether the disk syncs at all.
+
+        Raises:
+            OSError: it does not.
+        """
+        sync_file(self._file)
 
     def sync(self, length: int) -> None:
         """Make the last ``length`` bytes durable.

@@ -33,6 +33,10 @@ from redfirst.collector_processor.metrics import Metrics
 from redfirst.evaluators.errors import RedfirstError
 
 
+class JournalRefused(RedfirstError):
+    """The folder cannot be used as a journal."""
+
+
 class JournalUnavailable(RedfirstError):
     """Nothing can be made durable now; the sender should try again soon."""
 
@@ -89,7 +93,7 @@ class Journal:
 
         Raises:
             JournalTooNew: a segment was written by a newer version.
-            OSError: the folder cannot be used.
+            JournalRefused: the folder cannot be used.
         """
         self.folder = folder
         self.limits = limits or JournalLimits()
@@ -101,15 +105,14 @@ class Journal:
         self._lock = threading.Condition()
         self._waiting: deque[_Entry] = deque()
         self._waiting_bytes = 0
+        self._wanted = 1
         self._stopping = False
         self._busy = False
         self._segment: OpenSegment | None = None
-        make_folder(folder)
-        there = segments(folder)
-        self.bytes = sum(_checked(segment_path(folder, number)) for number in there)
-        """Size of all segments."""
         self._budget = DiskBudget(folder, most=self.limits.most_bytes, min_free=self.limits.min_free)
-        self._last = self._cut_tail(there[-1]) if there else START
+        self.bytes = 0
+        """Size of all segments."""
+        self._last = self._taken_over()
         """Where the newest durable record ends."""
         self._number = max(self._last.segment, after.segment if after.offset else after.segment - 1)
         self._end = Position(self._number + 1, 0)
@@ -132,6 +135,7 @@ class Journal:
                 raise JournalUnavailable("stopping", "the service is stopping")
             if self.trouble is not None:
                 raise JournalUnavailable("disk", self.trouble)
+            self._wanted = size if full is not None else 1
             if full is not None:
                 raise JournalUnavailable("full", full)
             if self._waiting and self._waiting_bytes + size > self.limits.waiting_bytes:
@@ -153,8 +157,8 @@ class Journal:
 
     @property
     def full(self) -> str | None:
-        """Why nothing more may be written until space is made."""
-        return self._budget.refusal(self.bytes, 1)
+        """Why what was refused last may still not be written; None when there is room for it."""
+        return self._budget.refusal(self.bytes, self._wanted)
 
     @property
     def room(self) -> int:
@@ -308,7 +312,7 @@ class Journal:
 
     def _mend(self) -> bool:
         try:
-            self._opened()
+            self._opened().probe()
         except OSError as problem:
             self._abandon(problem)
             return False
@@ -327,10 +331,19 @@ class Journal:
             with self._lock:
                 self._end = Position(self._number + 1, 0)
 
-    def _cut_tail(self, number: int) -> Position:
-        before = segment_path(self.folder, number).stat().st_size
-        end = self.quarantine.cut_tail(number)
-        self.bytes -= max(0, before - end.offset)
+    def _taken_over(self) -> Position:
+        """Take over what earlier processes left; gives where its last whole record ends."""
+        try:
+            make_folder(self.folder)
+            there = segments(self.folder)
+            sizes = [_checked(segment_path(self.folder, number)) for number in there]
+            end = self.quarantine.cut_tail(there[-1]) if there else START
+        except OSError as problem:
+            raise JournalRefused(
+                f"Journal {self.folder} cannot be used ({problem.strerror}): see that it is a folder on a disk that works, "
+                "or give another --home."
+            ) from problem
+        self.bytes = sum(sizes[:-1]) + (min(sizes[-1], end.offset) if sizes else 0)
         return end
 
 
