@@ -13,6 +13,9 @@ _Labels = tuple[tuple[str, str], ...]
 _MOST_SERIES = 1000
 """Series of one name: what a trace can name (agents) must not be able to fill the memory. The rest are ``other``."""
 
+_LONGEST_LABEL = 200
+"""Characters of a label: the same for how long its name may be."""
+
 _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_requests_total": ("counter", "Export requests by protocol, signal and result."),
     "redfirst_spans_accepted_total": ("counter", "Spans acknowledged after they were durable."),
@@ -161,7 +164,7 @@ class Metrics:
 
     @staticmethod
     def _bounded(series: Mapping[_Labels, object], labels: Mapping[str, str]) -> _Labels:
-        key = tuple(sorted(labels.items()))
+        key = tuple(sorted((label, text[:_LONGEST_LABEL]) for label, text in labels.items()))
         full = len(series) >= _MOST_SERIES and key not in series
         return tuple((label, "other") for label, _ in key) if full else key
 

@@ -127,7 +127,7 @@ class Served:
     def metrics(self) -> dict[str, float]:
         """Every series and its value."""
         with urllib.request.urlopen(f"{self.page}/metrics", timeout=10) as answer:
-            lines = [line for line in answer.read().decode().splitlines() if not line.startswith("#")]
+            lines = [line for line in answer.read().decode().split("\n") if line and line[0] != "#"]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
     def post(self, path: str, body: bytes, **headers: str) -> tuple[int, dict[str, str], bytes]:
