@@ -40,6 +40,7 @@ _SMALL = 256
 """Bodies below this are not worth compressing."""
 
 LONGEST_FRAME_HEADER = _FRAME.size
+SEGMENT_START = len(SEGMENT_HEADER) + _FRAME.size
 
 
 class Coding(IntEnum):
@@ -111,21 +112,25 @@ class FrameHead(NamedTuple):
     crc: int
 
 
-def format_of(header: bytes) -> int | None:
-    """The format that a segment's first bytes name; None when they are damaged.
+def format_of(start: bytes, number: int) -> int | None:
+    """The format that the first ``SEGMENT_START`` bytes of a segment name; None when they are damaged.
 
     Raises:
         JournalTooNew: it is of a newer version.
     """
-    if len(header) < len(SEGMENT_HEADER) or not header.startswith(_NAME):
+    if len(start) < len(SEGMENT_HEADER) or not start.startswith(_NAME):
         return None
-    found = header[len(_NAME)]
-    if found > FORMAT:
+    found = start[len(_NAME)]
+    if found <= FORMAT:
+        return found
+    try:
+        frame_head(start[len(SEGMENT_HEADER) :], Position(number, len(SEGMENT_HEADER)), FORMAT)
+    except BrokenFrame as problem:
         raise JournalTooNew(
             f"The journal was written by a newer redfirst (segment format {found}; this one knows {FORMAT}): "
             "upgrade redfirst, or point REDFIRST_HOME elsewhere."
-        )
-    return found
+        ) from problem
+    return None  # its first record is one of ours: the byte was damaged
 
 
 def frame(record: Record, position: Position) -> bytes:

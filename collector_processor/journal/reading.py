@@ -13,6 +13,7 @@ from redfirst.collector_processor.journal.format import (
     LONGEST_FRAME_HEADER,
     MARK,
     SEGMENT_HEADER,
+    SEGMENT_START,
     BrokenFrame,
     Damage,
     Position,
@@ -146,7 +147,7 @@ class JournalFiles:
                 os.close(self._files.popitem(last=False)[1][0])
             file = os.open(segment_path(self.folder, number), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
             try:
-                found = (file, format_of(os.pread(file, len(SEGMENT_HEADER), 0)))
+                found = (file, format_of(os.pread(file, SEGMENT_START, 0), number))
             except BaseException:
                 os.close(file)
                 raise

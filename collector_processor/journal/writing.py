@@ -17,7 +17,7 @@ from pathlib import Path
 from redfirst.collector_processor.disk import make_folder
 from redfirst.collector_processor.journal.budget import DiskBudget
 from redfirst.collector_processor.journal.format import (
-    SEGMENT_HEADER,
+    SEGMENT_START,
     START,
     Position,
     Record,
@@ -336,7 +336,7 @@ class Journal:
         try:
             make_folder(self.folder)
             there = segments(self.folder)
-            sizes = [_checked(segment_path(self.folder, number)) for number in there]
+            sizes = [_checked(self.folder, number) for number in there]
             end = self.quarantine.cut_tail(there[-1]) if there else START
         except OSError as problem:
             raise JournalRefused(
@@ -360,12 +360,13 @@ def _placed(batch: list[_Entry], position: Position) -> tuple[list[tuple[Placed,
     return durable, frames
 
 
-def _checked(segment: Path) -> int:
-    """Its size.
+def _checked(folder: Path, number: int) -> int:
+    """The size of a segment.
 
     Raises:
         JournalTooNew: it was written by a newer version.
     """
-    with segment.open("rb") as file:
-        format_of(file.read(len(SEGMENT_HEADER)))
-    return segment.stat().st_size
+    path = segment_path(folder, number)
+    with path.open("rb") as file:
+        format_of(file.read(SEGMENT_START), number)
+    return path.stat().st_size

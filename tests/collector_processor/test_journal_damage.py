@@ -124,11 +124,12 @@ def test_a_flipped_byte_costs_its_record_alone(tmp_path, offset, reason):
     assert kept == {f"0000000001-{second.offset}.{reason}": third.offset - second.offset}
 
 
+@pytest.mark.parametrize("bits", [0x03, 0x10])
 @pytest.mark.parametrize("byte", range(len(SEGMENT_HEADER)))
-def test_a_damaged_segment_header_costs_nothing(tmp_path, byte):
+def test_a_damaged_segment_header_costs_nothing(tmp_path, byte, bits):
     """Any byte of it, that of the version too: every record is still known by its own checksums."""
     write(tmp_path, b"one", b"two")
-    damage(segment_path(tmp_path, 1), byte, 0x03)
+    damage(segment_path(tmp_path, 1), byte, bits)
 
     assert replayed(tmp_path) == ([b"one", b"two"], {})
 
