@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from redfirst.collector_processor.journal.format import SEGMENT_HEADER as HEADER
-from redfirst.collector_processor.journal.format import START, JournalTooNew, Position, Record, frame, segment_path
+from redfirst.collector_processor.journal.format import (
+    START,
+    JournalTooNew,
+    Position,
+    Record,
+    frame,
+    segment_path,
+)
 from redfirst.collector_processor.journal.reading import JournalFiles
 from redfirst.collector_processor.receiving.request import check, heads_of
 from redfirst.collector_processor.scoring.slices import cut
