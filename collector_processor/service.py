@@ -18,8 +18,8 @@ from redfirst.collector_processor.companions import Companion, Parts
 from redfirst.collector_processor.home import Home, HomeLock
 from redfirst.collector_processor.journal.retention import Retention
 from redfirst.collector_processor.journal.writing import Journal
-from redfirst.collector_processor.log_lines import fields
 from redfirst.collector_processor.journal_settings import journal_limits, read_up_to, retention_limits
+from redfirst.collector_processor.log_lines import fields
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.page_api import PageApi
 from redfirst.collector_processor.receiving.accepting import Acceptor
