@@ -87,7 +87,7 @@ def test_a_store_that_is_none_is_refused_with_what_to_do(stopped):
     store = stopped.home / "store.sqlite3"
     store.write_bytes(b"no database " * 100)
 
-    assert "move it away" in refused(stopped)
+    assert "move store.sqlite3* away" in refused(stopped)
     assert store.read_bytes() == b"no database " * 100
 
 
