@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ROOMS := evaluators instrumentation replay collector_processor
 
-.PHONY: demo reproduce lab test matrix conformance lint typecheck contracts coverage wheel clean .rooms captures stored
+.PHONY: demo faults fuzz ingest reproduce lab test matrix conformance lint typecheck contracts coverage wheel clean .rooms captures stored
 
 demo: $(VENV)/.installed ## a day of an agent's failures becomes tests that have been seen to fail
 	@$(BIN)/redfirst demo
@@ -24,6 +24,15 @@ stored: $(VENV)/.installed ## read times, size and start of a store of a million
 
 test: $(VENV)/.installed ## the tests
 	$(BIN)/python -m pytest
+
+faults: $(VENV)/.installed ## the faults of the service at full size: fifty kills of each of two kinds, giant traces, stalled senders
+	REDFIRST_FAULT_KILLS=$${REDFIRST_FAULT_KILLS:-50} REDFIRST_FAULTS=full $(BIN)/python -m pytest tests/faults -q --durations=10
+
+fuzz: $(VENV)/.installed ## a million mutated bodies in process, ten thousand requests to a service
+	$(BIN)/python -m tests.fuzzing
+
+ingest: $(VENV)/.installed ## what receiving, judging and storing costs, beside rotel where it is installed
+	$(BIN)/python benchmarks/ingest.py
 
 matrix: $(VENV)/.installed ## the table of facts by dialect in docs/dialects.md
 	$(BIN)/python -m tests.evaluators.conformance

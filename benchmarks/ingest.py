@@ -2,8 +2,9 @@
 
 Starts ``redfirst serve`` on a temporary home and measures, with runs of 20 spans of about 2.2 kB:
 acknowledgement (p50, p99) and root end to stored verdict at a steady rate; spans per CPU second of the whole process
-tree with everything on (durable, assembled, judged, stored); resident memory with runs open. Prints a table, and the
-figures as JSON on the last line. CPU is read from ``/proc``, so this needs Linux.
+tree with everything on (durable, assembled, judged, stored); resident memory with runs open; then (``ingest_limits.py``)
+memory under a request of 63 MiB, a sender beside 500 stalled ones, a hundred streams of one connection, and the accept
+path beside rotel's. Prints a table, and the figures as JSON on the last line. CPU is read from ``/proc``: Linux only.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ class Served:
 
     process: subprocess.Popen[str]
     home: Path
+    grpc: str
     http: str
     page: str
 
@@ -149,7 +151,7 @@ def served(home: Path, **settings: object) -> Iterator[Served]:
         name, _, address = line.strip().rpartition(" ")
         addresses[name.strip()] = address
     try:
-        yield Served(process, home, addresses["OTLP/HTTP"], addresses["page"])
+        yield Served(process, home, addresses["OTLP/gRPC"], addresses["OTLP/HTTP"], addresses["page"])
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=90)
@@ -309,15 +311,32 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=2000, help="spans a second of steady load")
     parser.add_argument("--spans", type=int, default=40_000, help="of full load")
     parser.add_argument("--open", type=int, default=10_000, help="runs held open")
+    parser.add_argument(
+        "--stalled", type=int, default=500, help="connections that have begun a request and stopped"
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="beside rotel")
+    parser.add_argument("--only", choices=("loop", "limits", "rotel"), help="one part of it")
     options = parser.parse_args()
+    from ingest_limits import beside_rotel, large_body, stalled_senders, streams
+
+    def wanted(part: str) -> bool:
+        return options.only in (None, part)
+
+    figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="redfirst-ingest-") as folder:
-        figures = {
-            **latency(Path(folder), options.seconds, options.rate),
-            **throughput(Path(folder), options.spans),
-            **memory(Path(folder), options.open),
-        }
+        at = Path(folder)
+        if wanted("loop"):
+            figures |= latency(at, options.seconds, options.rate)
+            figures |= throughput(at, options.spans)
+            figures |= memory(at, options.open)
+        if wanted("limits"):
+            figures |= large_body(at)
+            figures |= stalled_senders(at, options.stalled)
+            figures |= streams(at)
+        if wanted("rotel"):
+            figures |= beside_rotel(at, options.rounds, options.spans // 4)
     for name, value in figures.items():
-        print(f"{name:32}{value:>14,.1f}")
+        print(f"{name:36}{value:>14,.2f}")
     print(json.dumps({name: round(value, 3) for name, value in figures.items()}))
 
 

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 
-def write_all(file: int, data: bytes) -> None:
-    """Write all of it, in as many calls as that takes."""
+def write_all(file: int, data: bytes) -> int:
+    """Write all of it, in as many calls as that takes; gives how many bytes that were."""
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
+    return len(data)
 
 
 def sync_file(file: int) -> None:
@@ -33,3 +34,12 @@ def sync_folder(folder: Path) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def make_folder(folder: Path, *, mode: int = 0o777) -> None:
+    """Make a folder and those above it, their names durable."""
+    folder = folder.absolute()
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True, mode=mode)
+    for path in reversed(missing):
+        sync_folder(path.parent)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from redfirst.collector_processor.disk import make_folder
 from redfirst.evaluators.errors import RedfirstError
 
 Json = Any
@@ -56,6 +57,10 @@ class Home:
         return None
 
 
+class HomeUnusable(RedfirstError):
+    """A home that cannot be written to."""
+
+
 class HomeLock:
     """Held as long as the service lives; the kernel releases it whatever the service dies of."""
 
@@ -64,12 +69,18 @@ class HomeLock:
 
         Raises:
             HomeTaken: another process has it.
+            HomeUnusable: it cannot be made, or not be written to.
         """
         import fcntl
 
-        home.folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # it holds what users said
         self._home = home
-        self._file = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            make_folder(home.folder, mode=0o700)  # it holds what users said
+            self._file = os.open(home.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as problem:
+            raise HomeUnusable(
+                f"Home {home.folder} cannot be written to ({problem.strerror}): make it writable, or give another --home."
+            ) from problem
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as problem:

@@ -13,6 +13,9 @@ _Labels = tuple[tuple[str, str], ...]
 _MOST_SERIES = 1000
 """Series of one name: what a trace can name (agents) must not be able to fill the memory. The rest are ``other``."""
 
+_LONGEST_LABEL = 200
+"""Characters of a label: the same for how long its name may be."""
+
 _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_requests_total": ("counter", "Export requests by protocol, signal and result."),
     "redfirst_spans_accepted_total": ("counter", "Spans acknowledged after they were durable."),
@@ -36,9 +39,24 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_journal_fsync_seconds": ("summary", "Sync of one batch to the medium."),
     "redfirst_journal_records_total": ("counter", "Requests written to the journal."),
     "redfirst_journal_failures_total": ("counter", "Failed writes or syncs of the journal, by reason."),
-    "redfirst_journal_quarantined_bytes_total": ("counter", "Bytes of torn records kept aside at a start."),
+    "redfirst_journal_quarantined_bytes_total": (
+        "counter",
+        "Bytes that are no record and were kept aside, by reason.",
+    ),
     "redfirst_journal_removed_segments_total": ("counter", "Segments removed by retention, by reason."),
     "redfirst_journal_bytes": ("gauge", "Size of the journal."),
+    "redfirst_journal_room_bytes": (
+        "gauge",
+        "Bytes that may be journalled before senders are asked to wait.",
+    ),
+    "redfirst_journal_written_bytes_total": (
+        "counter",
+        "Bytes written to the journal, compressed and framed.",
+    ),
+    "redfirst_journal_body_bytes_total": (
+        "counter",
+        "Bytes of the requests that were written, before compression.",
+    ),
     "redfirst_journal_pinned_segments": ("gauge", "Segments kept past retention for flagged runs."),
     "redfirst_journal_damaged_total": ("counter", "Stretches of the journal that held no whole record."),
     "redfirst_cuts_total": ("counter", "Traces released by the assembler, by reason."),
@@ -146,7 +164,7 @@ class Metrics:
 
     @staticmethod
     def _bounded(series: Mapping[_Labels, object], labels: Mapping[str, str]) -> _Labels:
-        key = tuple(sorted(labels.items()))
+        key = tuple(sorted((label, text[:_LONGEST_LABEL]) for label, text in labels.items()))
         full = len(series) >= _MOST_SERIES and key not in series
         return tuple((label, "other") for label, _ in key) if full else key
 

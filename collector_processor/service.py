@@ -16,8 +16,9 @@ import uvicorn
 
 from redfirst.collector_processor.companions import Companion, Parts
 from redfirst.collector_processor.home import Home, HomeLock
-from redfirst.collector_processor.journal.retention import Retention, RetentionLimits
+from redfirst.collector_processor.journal.retention import Retention
 from redfirst.collector_processor.journal.writing import Journal
+from redfirst.collector_processor.journal_settings import journal_limits, read_up_to, retention_limits
 from redfirst.collector_processor.log_lines import fields
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.page_api import PageApi
@@ -105,16 +106,18 @@ class Service:
                 metrics=self.metrics,
                 destinations=[name for companion in companions for name in companion.destinations],
             )
-            self.journal = Journal(home.journal, metrics=self.metrics, on_durable=self.pipeline.durable)
+            self.journal = Journal(
+                home.journal,
+                limits=journal_limits(settings),
+                metrics=self.metrics,
+                on_durable=self.pipeline.durable,
+                after=read_up_to(self.store.cursors().values()),
+            )
         self._rules = rules
         self._scorer: Lanes | None = None
         self._retention = Retention(
             self.journal,
-            RetentionLimits(
-                seconds=settings.retain_days * 86_400,
-                bytes=settings.retain_bytes,
-                min_free=settings.min_free_bytes,
-            ),
+            retention_limits(settings),
             floors=lambda: self.store.cursors().values(),
             pins=self._reader.pinned_segments,
             metrics=self.metrics,
@@ -353,7 +356,8 @@ class Service:
         self.metrics.gauge("redfirst_traces_open", lambda: len(assembly))
         self.metrics.gauge("redfirst_scoring_runs", lambda: assembly.away)
         self.metrics.gauge("redfirst_lag_seconds", self.pipeline.lag)
-        self.metrics.gauge("redfirst_journal_bytes", lambda: self._retention.bytes)
+        self.metrics.gauge("redfirst_journal_bytes", lambda: self.journal.bytes)
+        self.metrics.gauge("redfirst_journal_room_bytes", lambda: self.journal.room)
         self.metrics.gauge("redfirst_journal_pinned_segments", lambda: self._retention.pinned)
         self.metrics.gauge("redfirst_journal_damaged_total", lambda: self.journal.damaged)
         budget = self._acceptor.budget

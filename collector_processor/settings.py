@@ -282,6 +282,8 @@ class ServeSettings(BaseModel):
     """Size of the journal beyond which its oldest segments are removed before their age."""
     min_free_bytes: int = Field(default=256 << 20, ge=0)
     """Free disk space below which senders are asked to wait."""
+    max_journal_bytes: int | None = Field(default=None, ge=1 << 20)
+    """Size of the journal at which senders are asked to wait, because none of it can be removed yet."""
     forward: Annotated[list[ForwardSettings], BeforeValidator(_from_json)] = []
     """OTLP/HTTP destinations that get every accepted request; JSON when given by the environment."""
     trace_url: str | None = Field(

@@ -41,7 +41,9 @@ WEBHOOKS = """\
 
 def can_serve() -> bool:
     """Whether the extra that ``redfirst serve`` needs is installed."""
-    return all(importlib.util.find_spec(name) is not None for name in ("uvicorn", "httptools", "grpc"))
+    return all(
+        importlib.util.find_spec(name) is not None for name in ("uvicorn", "httptools", "grpc", "zstandard")
+    )
 
 
 class Wire:

@@ -159,6 +159,7 @@ rules: {rules}
 #   retain_bytes: 8589934592      # size of the journal beyond which its oldest part goes
 #   keep_days: 365                # age at which verdicts go too
 #   min_free_bytes: 268435456     # free disk space below which senders are asked to wait
+#   max_journal_bytes: 34359738368 # size of the journal at which they are too; default: the disk alone limits it
 #
 #   forward:                      # every accepted request goes to each of these, byte for byte
 #     - name: phoenix             # names its place in the queue, its metrics, its dead letters

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from redfirst.collector_processor.journal.format import (
-    FRAME_HEADER,
+    LONGEST_FRAME_HEADER,
     MARK,
     SEGMENT_HEADER,
+    SEGMENT_START,
     BrokenFrame,
+    Damage,
     Position,
     Record,
-    frame_length,
+    format_of,
+    frame_head,
     segment_path,
     segments,
     unframe,
@@ -40,6 +43,15 @@ class Placed:
     following: Position
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Bytes of a segment that hold no whole record, and why."""
+
+    start: Position
+    length: int
+    damage: Damage
+
+
 class JournalCursor(Protocol):
     """Reads the journal onwards, as a forwarder does. Any number of cursors may read at once.
 
@@ -57,11 +69,17 @@ class JournalCursor(Protocol):
 class JournalFiles:
     """The segments of a folder, from this or any other process. Not safe for two threads at once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, on_damage: Callable[[Stretch], None] | None = None) -> None:
+        """``on_damage`` is told of every stretch that is passed over, once."""
         self.folder = folder
-        self.damaged = 0
+        self._on_damage = on_damage
+        self._files: OrderedDict[int, tuple[int, int | None]] = OrderedDict()
+        self._passed: set[Position] = set()
+
+    @property
+    def damaged(self) -> int:
         """Stretches of bytes that held no whole record and were passed over."""
-        self._files: OrderedDict[int, int] = OrderedDict()
+        return len(self._passed)
 
     def at(self, position: Position) -> Placed:
         """The record at a position.
@@ -80,6 +98,14 @@ class JournalFiles:
                 f"Journal segment {position.segment} is damaged at byte {position.offset}: {problem}."
             ) from problem
 
+    def damage_at(self, position: Position) -> Damage | None:
+        """Why no record is at a position; None when one is."""
+        try:
+            self._read(position)
+        except BrokenFrame as problem:
+            return problem.damage
+        return None
+
     def scan(self, start: Position, end: Position | None = None) -> Iterator[Placed]:
         """Every whole record from a position on, and before ``end`` where that is given.
 
@@ -88,20 +114,14 @@ class JournalFiles:
         """
         numbers = [number for number in segments(self.folder) if number >= start.segment]
         for number in numbers:
-            position = max(start, Position(number, len(SEGMENT_HEADER)))
-            while end is None or position < end:
+            position: Position | None = max(start, Position(number, len(SEGMENT_HEADER)))
+            while position is not None and (end is None or position < end):
                 try:
                     placed = self._read(position)
                 except FileNotFoundError:
                     break  # removed by retention while we read
                 except BrokenFrame as problem:
-                    again = self._next_mark(position)
-                    if again is None:
-                        last = number == numbers[-1]
-                        self.damaged += not (problem.torn and last) and not self._at_end(position)
-                        break
-                    self.damaged += 1
-                    position = again
+                    position = self._beyond(position, problem, last=number == numbers[-1])
                     continue
                 yield placed
                 position = placed.following
@@ -109,31 +129,53 @@ class JournalFiles:
     def close(self) -> None:
         """Close the files; they are opened again when read."""
         while self._files:
-            os.close(self._files.popitem()[1])
+            os.close(self._files.popitem()[1][0])
 
     def _read(self, position: Position) -> Placed:
-        file = self._file(position.segment)
-        head = os.pread(file, FRAME_HEADER, position.offset)
-        length = frame_length(head)
-        record = unframe(head, os.pread(file, length, position.offset + FRAME_HEADER))
-        return Placed(position, record, Position(position.segment, position.offset + FRAME_HEADER + length))
+        file, version = self._file(position.segment)
+        head = frame_head(os.pread(file, LONGEST_FRAME_HEADER, position.offset), position, version)
+        begins = position.offset + head.size
+        if begins + head.length > os.fstat(file).st_size:
+            raise BrokenFrame(Damage.TORN, "the payload is cut short")
+        record = unframe(head, os.pread(file, head.length, begins))
+        return Placed(position, record, Position(position.segment, begins + head.length))
 
-    def _file(self, number: int) -> int:
-        file = self._files.get(number)
-        if file is None:
+    def _file(self, number: int) -> tuple[int, int | None]:
+        found = self._files.get(number)
+        if found is None:
             if len(self._files) >= _OPEN_FILES:
-                os.close(self._files.popitem(last=False)[1])
+                os.close(self._files.popitem(last=False)[1][0])
             file = os.open(segment_path(self.folder, number), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-            self._files[number] = file
+            try:
+                found = (file, format_of(os.pread(file, SEGMENT_START, 0), number))
+            except BaseException:
+                os.close(file)
+                raise
+            self._files[number] = found
         self._files.move_to_end(number)
-        return file
+        return found
 
-    def _at_end(self, position: Position) -> bool:
-        return os.fstat(self._file(position.segment)).st_size <= position.offset
+    def _beyond(self, position: Position, problem: BrokenFrame, *, last: bool) -> Position | None:
+        """Where to go on after a broken frame; None at the end of the segment. What is passed over is reported."""
+        size = os.fstat(self._file(position.segment)[0]).st_size
+        if position.offset >= size:
+            return None
+        if problem.length is not None:
+            following: Position | None = Position(position.segment, position.offset + problem.length)
+        else:
+            following = self._next_record(position)
+        if following is None and problem.damage is Damage.TORN and last:
+            return None
+        if position not in self._passed:
+            self._passed.add(position)
+            length = (size if following is None else following.offset) - position.offset
+            if self._on_damage is not None:
+                self._on_damage(Stretch(position, length, problem.damage))
+        return following
 
-    def _next_mark(self, position: Position) -> Position | None:
+    def _next_record(self, position: Position) -> Position | None:
         """The next place after a broken one where a whole record begins."""
-        file, offset = self._file(position.segment), position.offset + 1
+        file, offset = self._file(position.segment)[0], position.offset + 1
         while block := os.pread(file, _STEP, offset):
             at = block.find(MARK)
             if at < 0:
@@ -155,8 +197,6 @@ def end_of_whole_records(files: JournalFiles, number: int) -> int:
     """Where the last whole record of a segment ends."""
     start = Position(number, len(SEGMENT_HEADER))
     end = start.offset
-    for placed in files.scan(start):
-        if placed.position.segment != number:
-            break
+    for placed in files.scan(start, Position(number + 1, 0)):
         end = placed.following.offset
     return end

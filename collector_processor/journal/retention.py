@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,10 @@ from redfirst.collector_processor.metrics import Metrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionLimits:
-    """When segments go, and when senders are asked to wait."""
+    """When segments go."""
 
     seconds: float
     bytes: int
-    min_free: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +32,11 @@ def to_remove(
     found: Iterable[Segment], limits: RetentionLimits, *, needed_from: int, pinned: Collection[int]
 ) -> list[tuple[int, str]]:
     """The segments to remove, oldest first, each with the reason. What a reader still needs, and what flagged runs
-    lie in, stays."""
+    lie in, stays; so does the newest, whose number says where the next start goes on."""
     ordered = sorted(found, key=lambda segment: segment.number)
     total = sum(segment.bytes for segment in ordered)
     gone: list[tuple[int, str]] = []
-    for segment in ordered:
+    for segment in ordered[:-1]:
         if segment.number >= needed_from or segment.number in pinned:
             continue
         reason = "age" if segment.age > limits.seconds else "size" if total > limits.bytes else None
@@ -63,7 +61,6 @@ class Retention:
         pins: Callable[[], Collection[int]],
         metrics: Metrics,
     ) -> None:
-        self.bytes = 0
         self.pinned = 0
         self._journal = journal
         self._limits = limits
@@ -72,7 +69,7 @@ class Retention:
         self._metrics = metrics
 
     def apply(self, now: float) -> None:
-        """Remove what is due at this time (Unix seconds) and see whether there is space left."""
+        """Remove what is due at this time (Unix seconds)."""
         folder = self._journal.folder
         found = [
             segment for number in segments(folder) if (segment := _segment(folder, number, now)) is not None
@@ -82,16 +79,8 @@ class Retention:
         for number, reason in to_remove(found, self._limits, needed_from=needed, pinned=pinned):
             self._journal.remove(number)
             self._metrics.add("redfirst_journal_removed_segments_total", reason=reason)
-        self.bytes = sum(segment.bytes for segment in found)
         self.pinned = len(pinned & {segment.number for segment in found})
-        self._journal.full = self._no_space(folder)
-
-    def _no_space(self, folder: Path) -> str | None:
-        space = os.statvfs(folder)
-        free = space.f_bavail * space.f_frsize
-        if free >= self._limits.min_free:
-            return None
-        return f"only {free >> 20} MiB are free on the disk of the journal (min_free_bytes)"
+        self._journal.quarantine.expire(now - self._limits.seconds)
 
 
 def _segment(folder: Path, number: int, now: float) -> Segment | None:

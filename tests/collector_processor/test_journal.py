@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 
 from redfirst.collector_processor import disk
 from redfirst.collector_processor.journal.format import START, Position, Record, segment_path, segments
+from redfirst.collector_processor.journal.quarantine import FOLDER as QUARANTINE
 from redfirst.collector_processor.journal.reading import JournalFiles, RecordLost
 from redfirst.collector_processor.journal.writing import (
-    QUARANTINE,
     Journal,
     JournalLimits,
     JournalUnavailable,
@@ -62,7 +63,7 @@ def test_appends_that_meet_share_one_sync(tmp_path, monkeypatch):
         count += 1
         time.sleep(0.02)
 
-    monkeypatch.setattr("redfirst.collector_processor.journal.writing.sync_file", slow_sync)
+    monkeypatch.setattr("redfirst.collector_processor.journal.segment.sync_file", slow_sync)
     journal = Journal(tmp_path)
     waiting = [journal.append(record(b"x")) for _ in range(100)]
     for one in waiting:
@@ -92,7 +93,7 @@ def test_nothing_is_acknowledged_before_it_is_synced(tmp_path, monkeypatch):
 
     journal = Journal(tmp_path)
     journal.append(record(b"first")).result(10)
-    monkeypatch.setattr("redfirst.collector_processor.journal.writing.sync_file", held)
+    monkeypatch.setattr("redfirst.collector_processor.journal.segment.sync_file", held)
     waiting = journal.append(record(b"x"))
     assert entered.wait(10)
     assert not waiting.done()
@@ -113,7 +114,7 @@ def test_a_failed_sync_is_not_acknowledged_and_its_segment_not_used_again(tmp_pa
 
     journal = Journal(tmp_path, limits=JournalLimits(retry_after=0.05))
     before = journal.append(record(b"before")).result(10)
-    monkeypatch.setattr("redfirst.collector_processor.journal.writing.sync_file", failing)
+    monkeypatch.setattr("redfirst.collector_processor.journal.segment.sync_file", failing)
     with pytest.raises(JournalUnavailable) as refused:
         journal.append(record(b"lost")).result(10)
     assert refused.value.reason == "disk"
@@ -140,13 +141,13 @@ def test_a_torn_tail_is_cut_off_and_kept_aside(tmp_path):
         file.truncate(second.offset + 5)
 
     journal = Journal(tmp_path)
-    assert journal.metrics.value("redfirst_journal_quarantined_bytes_total") == 5
+    assert journal.metrics.value("redfirst_journal_quarantined_bytes_total", reason="torn") == 5
     journal.append(record(b"three")).result(10)
     journal.close()
 
     assert bodies(tmp_path) == [b"one", b"three"]
     assert path.stat().st_size == second.offset
-    assert [kept.stat().st_size for kept in (tmp_path / QUARANTINE).iterdir()] == [5]
+    assert [kept.name for kept in (tmp_path / QUARANTINE).iterdir()] == [f"0000000001-{second.offset}.torn"]
 
 
 def test_a_damaged_record_costs_itself_alone(tmp_path):
@@ -211,10 +212,90 @@ def test_a_sender_that_gave_up_harms_nobody(tmp_path):
     assert bodies(tmp_path)[-1] == b"kept"
 
 
+def test_a_disk_that_stays_broken_leaves_no_litter(tmp_path, monkeypatch):
+    """Attempt after attempt to open another segment leaves no file, and numbers go on without a hole."""
+
+    def failing(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    journal = Journal(tmp_path, limits=JournalLimits(retry_after=0.01))
+    journal.append(record(b"before")).result(10)
+    with monkeypatch.context() as patched:
+        patched.setattr("redfirst.collector_processor.journal.segment.sync_file", failing)
+        with pytest.raises(JournalUnavailable):
+            journal.append(record(b"lost")).result(10)
+        time.sleep(0.1)
+        assert segments(tmp_path) == [1]
+        size = segment_path(tmp_path, 1).stat().st_size
+        assert journal.bytes == size
+    deadline = time.monotonic() + 10
+    while journal.trouble is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert journal.append(record(b"after")).result(10).segment == 2
+    journal.close()
+
+
+def test_a_journal_refuses_before_its_share_is_full_and_goes_on_when_there_is_room(tmp_path):
+    """Senders are told to wait while all of it is needed; removing a segment is enough, no start."""
+    limits = JournalLimits(segment_bytes=400, most_bytes=1000)
+    journal = Journal(tmp_path, limits=limits)
+    kept = 0
+    with contextlib.suppress(JournalUnavailable):
+        while True:
+            journal.append(record(os.urandom(100))).result(10)
+            kept += 1
+    with pytest.raises(JournalUnavailable) as refused:
+        journal.append(record(os.urandom(100))).result(10)
+    assert refused.value.reason == "full"
+    assert "max_journal_bytes" in str(refused.value)
+    assert 4 <= kept <= 7  # 100 bytes and a frame's 38 each
+    assert sum(segment_path(tmp_path, n).stat().st_size for n in segments(tmp_path)) == journal.bytes <= 1000
+
+    journal.remove(1)
+    assert journal.room > 400
+    journal.append(record(os.urandom(100))).result(10)
+    journal.close()
+
+
+def test_a_full_disk_refuses_and_recovers(tmp_path, monkeypatch):
+    """Below the free space that is left to others nothing is written, and what is asked is said."""
+    free = {"bytes": 10_000}
+    real = os.statvfs
+
+    def told(path: Path) -> os.statvfs_result:
+        found = list(real(path))
+        found[1], found[4] = 1, free["bytes"]
+        return os.statvfs_result(found)
+
+    monkeypatch.setattr("os.statvfs", told)
+    journal = Journal(tmp_path, limits=JournalLimits(min_free=5_000))
+    journal.append(record(b"fits")).result(10)
+    free["bytes"] = 5_000
+    with pytest.raises(JournalUnavailable, match="min_free_bytes"):
+        journal.append(record(b"does not"))
+    assert journal.full is not None
+    assert journal.room == 0
+    free["bytes"] = 10_000
+    assert journal.full is None
+    journal.append(record(b"fits again")).result(10)
+    journal.close()
+
+    assert bodies(tmp_path) == [b"fits", b"fits again"]
+
+
+def test_a_journal_whose_segments_are_gone_goes_on_behind_its_readers(tmp_path):
+    """Positions never come twice: a reader that has been at segment 7 would pass over what is put before it."""
+    for after, first in ((Position(7, 0), 7), (Position(7, 80), 8)):
+        folder = tmp_path / str(after.offset)
+        journal = Journal(folder, after=after)
+        assert journal.append(record(b"x")).result(10).segment == first
+        journal.close()
+
+
 def test_too_much_that_waits_is_refused(tmp_path, monkeypatch):
     """Memory is bounded: beyond the limit senders are pushed back."""
     go_on = threading.Event()
-    monkeypatch.setattr("redfirst.collector_processor.journal.writing.sync_file", lambda file: go_on.wait(10))
+    monkeypatch.setattr("redfirst.collector_processor.journal.segment.sync_file", lambda file: go_on.wait(10))
     journal = Journal(tmp_path, limits=JournalLimits(waiting_bytes=1000))
 
     def flood() -> None:
@@ -245,7 +326,7 @@ def test_any_cut_leaves_a_prefix(tmp_path_factory, items, data):
     whole = [
         item
         for item, start in zip(items, positions, strict=True)
-        if start.offset + 12 + 17 + len(item) <= length
+        if start.offset + 16 + 22 + len(item) <= length
     ]
     Journal(folder).close()
     assert bodies(folder) == whole

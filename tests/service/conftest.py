@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import Message
 from pathlib import Path
@@ -58,9 +58,9 @@ class Served:
     process: subprocess.Popen[str] | None = None
     addresses: dict[str, str] = field(default_factory=dict)
 
-    def start(self, **more: str) -> Served:
-        """Start it and wait until it says that it is ready."""
-        self.process = self.spawn(**more)
+    def start(self, *, command: Sequence[str] = (), **more: str) -> Served:
+        """Start it and wait until it says that it is ready; ``command`` is what runs it."""
+        self.process = self.spawn_as(command, **more)
         assert self.process.stdout is not None
         for line in self.process.stdout:
             word, _, address = line.strip().rpartition(" ")
@@ -71,8 +71,12 @@ class Served:
 
     def spawn(self, **more: str) -> subprocess.Popen[str]:
         """Start it and do not wait."""
+        return self.spawn_as((), **more)
+
+    def spawn_as(self, command: Sequence[str], **more: str) -> subprocess.Popen[str]:
+        """The same, run by a command."""
         return subprocess.Popen(
-            [*SERVE, "--home", str(self.home)],
+            [*command, *SERVE, "--home", str(self.home)],
             env={**os.environ, **self.environment, **more},
             cwd=self.home.parent,
             stdout=subprocess.PIPE,
@@ -123,7 +127,7 @@ class Served:
     def metrics(self) -> dict[str, float]:
         """Every series and its value."""
         with urllib.request.urlopen(f"{self.page}/metrics", timeout=10) as answer:
-            lines = [line for line in answer.read().decode().splitlines() if not line.startswith("#")]
+            lines = [line for line in answer.read().decode().split("\n") if line and line[0] != "#"]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
     def post(self, path: str, body: bytes, **headers: str) -> tuple[int, dict[str, str], bytes]:

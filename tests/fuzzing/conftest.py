@@ -1,0 +1,5 @@
+"""The services of ``tests/service``."""
+
+from tests.service.conftest import served, tools
+
+__all__ = ["served", "tools"]  # fixtures
