@@ -19,10 +19,11 @@ from redfirst.replay import leaving
 from redfirst.replay.calling import call, load
 from redfirst.replay.environment import Environment
 from redfirst.replay.injection import FaultKind, Injection
+from redfirst.replay.scheduling import ORDER, Schedule
 from redfirst.replay.stop import HarnessStop, StopKind
 from redfirst.replay.tape import ModelTape, ModelTurn, Response, ToolFixture, ToolTape
 from redfirst.replay.watching import watch
-from redfirst.replay.world import StreamIds, World
+from redfirst.replay.world import EVERYTHING, StreamIds, World
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -83,8 +84,9 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
     from redfirst.instrumentation.capture import shown, to_text
     from redfirst.instrumentation.otlp_file import to_otlp_json
 
-    world = World(**job["world"])
-    environment = _environment(job, world)
+    world = World(**job["world"], held=job["held"], vary=job["vary"])
+    schedule = Schedule(vary=bool({ORDER, EVERYTHING}.intersection(job["vary"])))
+    environment = _environment(job, world, schedule)
     spans = InMemorySpanExporter()
     tracing = TracerProvider(
         resource=Resource({"service.name": "redfirst-replay", semconv.REPLAY_SCENARIO: job["scenario"]}),
@@ -117,6 +119,7 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
             "live_decisions": environment.live_decisions,
             "unfrozen": dict(world.unfrozen),
             "injected": environment.injected,
+            "varied": sorted({*world.varied, *([ORDER] if schedule.varied else ())}),
             "spans": to_otlp_json(spans.get_finished_spans()),
         }
 
@@ -162,7 +165,7 @@ def _gather(tracing: TracerProvider) -> None:
     TracerProvider.get_tracer = get_tracer  # type: ignore[method-assign, assignment]
 
 
-def _environment(job: Mapping[str, Json], world: World) -> Environment:
+def _environment(job: Mapping[str, Json], world: World, schedule: Schedule) -> Environment:
     return Environment(
         tools=ToolTape(
             (
@@ -185,6 +188,7 @@ def _environment(job: Mapping[str, Json], world: World) -> Environment:
         live_off_tape=job["live_off_tape"],
         live_reads=job["live_reads"],
         injection=None if job["inject"] is None else Injection(job["inject"][0], FaultKind(job["inject"][1])),
+        schedule=schedule,
     )
 
 

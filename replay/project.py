@@ -32,6 +32,8 @@ class AgentEntry(BaseModel):
     """``module:factory``; the factory takes nothing and returns the function that handles a request."""
     input: Literal["text", "messages"] | None = None
     """What that function takes; as recorded when not given."""
+    environment: dict[str, str] = {}
+    """Environment variables that every replay of it is given, whatever the machine's are."""
 
 
 class Settings(BaseModel):
@@ -112,6 +114,11 @@ class Project:
             f"agent {name!r} is not configured (configured: {known}). Add it under agents: in redfirst.yaml, "
             f"or under [tool.redfirst.agents.{name}] in pyproject.toml, as call: module:factory; or pass --agent."
         )
+
+    def variables_for(self, name: str) -> dict[str, str]:
+        """The environment variables that the project sets for an agent."""
+        entry = self.settings.agents.get(name)
+        return dict(entry.environment) if entry is not None else {}
 
     def request_for(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         """The recorded request in the form the configured agent takes.

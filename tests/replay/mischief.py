@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from opentelemetry import trace
 from shop import make
 
 from redfirst.evaluators import semconv
-from redfirst.instrumentation import agent, door
+from redfirst.instrumentation import agent, door, tool
 
 
 def writing_spans():
@@ -204,7 +205,72 @@ process_id = _noting(os.getpid)
 folder = _noting(os.getcwd)
 temporary = _noting(tempfile.mktemp)
 variable = _noting(lambda: os.getenv("HOME"))
-today = _noting(lambda: subprocess.run(["date", "+%F"], capture_output=True, text=True, check=True).stdout)
+machine = _noting(socket.gethostname)
+drawn_by_the_kernel = _noting(lambda: Path("/proc/sys/kernel/random/uuid").read_text())
+
+
+def _date(*arguments):
+    return subprocess.run(["date", *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+
+today = _noting(lambda: f"{_date('+%F %H:%M')} then {_date('-d', '2020-01-01', '+%F')}")
+switched_by_variable = _noting(lambda: "home" if os.environ["HOME"] else "nowhere")
+
+
+def _threads(ordered):
+    """Looks an order up in two threads, and notes which was answered first, or only that both were."""
+
+    def extra(tools):
+        came = []
+
+        def one(place):
+            tools["lookup"]("A-1")
+            came.append(place)
+
+        threads = [threading.Thread(target=one, args=(place,)) for place in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        noted[0] = "".join(sorted(came) if ordered else came)
+
+    noted = [""]
+    return make(extra=extra, note=lambda: noted[0])
+
+
+def racing_threads():
+    return _threads(ordered=False)
+
+
+def sorted_threads():
+    return _threads(ordered=True)
+
+
+def racing_tasks():
+    """Looks an order up in two tasks, and notes which was answered first."""
+
+    @tool(effect="read")
+    async def lookup(order: str) -> dict:
+        raise AssertionError("a replay reached a live tool")
+
+    async def both():
+        came = []
+
+        async def one(place):
+            await lookup("A-1")
+            came.append(place)
+
+        await asyncio.gather(one("a"), one("b"))
+        return "".join(came)
+
+    noted = [""]
+
+    def extra(tools):
+        noted[0] = asyncio.run(both())
+
+    return make(extra=extra, note=lambda: noted[0])
+
+
 local_time = _noting(lambda: time.strftime("%H:%M %Z"))
 addressed = _noting(object)
 
