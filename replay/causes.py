@@ -13,6 +13,12 @@ _TRIED = 8
 """Sources that are tried one by one; an agent that used more of them is told of all."""
 
 
+def hash_seeds(folder: Folder) -> tuple[int, int]:
+    """The two ``PYTHONHASHSEED`` that a scenario is executed with: its own, and the same in every proof of it."""
+    base = folder.scenario.world.seed % 2**31 * 2
+    return base + 1, base + 2 if base + 2 < 2**32 else 1
+
+
 def parted(folder: Folder, one: Job, first: Result, second: Result) -> Divergence | None:
     """Where two runs parted and what parted them; ``None`` when they did the same.
 
@@ -27,11 +33,12 @@ def parted(folder: Folder, one: Job, first: Result, second: Result) -> Divergenc
 
 
 def _causes(folder: Folder, one: Job, first: Execution, second: Execution) -> list[str]:
-    if not same_events(first, play(folder, one, hash_seed=1).execution):
+    mine, other = hash_seeds(folder)
+    if not same_events(first, play(folder, one, hash_seed=mine).execution):
         return []
-    found = [] if same_events(first, play(folder, one, hash_seed=2).execution) else [HASHES]
+    found = [] if same_events(first, play(folder, one, hash_seed=other).execution) else [HASHES]
     return found + [
         source
         for source in second.varied[:_TRIED]
-        if not same_events(first, play(folder, one, hash_seed=1, vary=[source]).execution)
+        if not same_events(first, play(folder, one, hash_seed=mine, vary=[source]).execution)
     ]

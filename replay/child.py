@@ -12,13 +12,15 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from redfirst.replay import leaving
-from redfirst.replay.calling import call, load
+from redfirst.replay.calling import converse, load
 from redfirst.replay.environment import Environment
 from redfirst.replay.injection import FaultKind, Injection
+from redfirst.replay.landlock import lock
 from redfirst.replay.scheduling import ORDER, Schedule
 from redfirst.replay.stop import HarnessStop, StopKind
 from redfirst.replay.tape import ModelTape, ModelTurn, Response, ToolFixture, ToolTape
@@ -117,19 +119,17 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
             "events": environment.events,
             "tape_decisions": environment.tape_decisions,
             "live_decisions": environment.live_decisions,
-            "unfrozen": dict(world.unfrozen),
+            "unfrozen": {**world.unfrozen, **({ORDER: 1} if schedule.threads else {})},
             "injected": environment.injected,
             "varied": sorted({*world.varied, *([ORDER] if schedule.varied else ())}),
+            "closed": locked.said(),
             "spans": to_otlp_json(spans.get_finished_spans()),
         }
 
     begun = leaving.threads()
-    watch(
-        environment,
-        world,
-        closed=job["closed"],
-        network=job["model"] is None or job["live_off_tape"] or job["live_reads"],
-    )
+    network = job["model"] is None or job["live_off_tape"] or job["live_reads"]
+    locked = lock(job["closed"], network=network)
+    watch(environment, world, closed=job["closed"], network=network)
     world.freeze(own=job["path"])
     environment.when_latched = lambda: leaving.later(STOP_GRACE, lambda: reply.send(result(None, None)))
 
@@ -138,7 +138,8 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
     try:
         agent = load(job["agent"], job["options"])
         imported = True
-        answer = call(agent, job["request"])
+        with _conversation(job["request"], tracing):
+            answer = converse(agent, job["request"], environment.hears)
     except BaseException as problem:  # noqa: BLE001 - the agent's own end, whatever it is, is the result
         error = problem
     if leaving.left_behind(begun):
@@ -151,6 +152,16 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
             HarnessStop(StopKind.OUR_FAULT, f"redfirst's instrumentation failed in this run: {faults()}")
         )
     return result(told, error)
+
+
+@contextmanager
+def _conversation(request: Mapping[str, Json], tracing: TracerProvider) -> Iterator[None]:
+    """One run of all the user's turns: of one turn, the agent's own span is the run."""
+    if not request.get("later"):
+        yield
+        return
+    with tracing.get_tracer("redfirst.replay").start_as_current_span("conversation"):
+        yield
 
 
 def _gather(tracing: TracerProvider) -> None:

@@ -74,9 +74,12 @@ def _holds(line: str, value: str) -> bool:
 
 
 def _named(event: Mapping[str, Json]) -> str:
-    return {"tool": event.get("name"), "model": "a model request", "end": "the answer"}.get(
-        event["kind"]
-    ) or "a call"
+    return {
+        "tool": event.get("name"),
+        "model": "a model request",
+        "end": "the answer",
+        "user": "a turn of the user's",
+    }.get(event["kind"]) or "a call"
 
 
 def _leaves(left: Json, right: Json, at: str = "") -> list[tuple[str, str, str]]:

@@ -93,7 +93,8 @@ class Environment:
                 self._schedule.turn()
             answer = self._answer(call)
             turns = self._schedule.turns() if call.kind == "tool" else 0
-        self._schedule.wait(turns)
+        if call.kind == "tool":
+            self._schedule.wait()
         return replace(answer, turns=turns) if isinstance(answer, Played | Failed) else answer
 
     def _answer(self, call: DoorCall) -> Answer:
@@ -122,6 +123,20 @@ class Environment:
         """The replayed state in place of the real one; an incident without states keeps what it is given."""
         with self._lock:
             return snapshot if self._state is None else deepcopy(self._state)
+
+    def hears(self, turn: int) -> bool:
+        """Whether the user's next turn is to be said: it is when a model is there to answer it.
+
+        Where the tape has ended, so has the conversation that was recorded.
+        """
+        with self._lock:
+            if self.latched is not None:
+                return False
+            if self._model is not None and not self._live_off_tape and not self._model.left:
+                return False
+            self._settle()
+            self.events.append({"kind": "user", "turn": turn})
+            return True
 
     def latch(self, stop: HarnessStop) -> None:
         """Keep the first stop, whatever the agent's framework makes of it."""

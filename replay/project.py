@@ -128,15 +128,16 @@ class Project:
         """
         entry = self.settings.agents.get(name)
         wanted = entry.input if entry is not None else None
+        later = {"later": request["later"]} if request.get("later") else {}
         if wanted == "messages" and "text" in request:
-            return {"messages": [{"role": "user", "content": request["text"]}]}
+            return {"messages": [{"role": "user", "content": request["text"]}], **later}
         if wanted == "text" and "messages" in request:
             if len(request["messages"]) != 1:
                 raise ConfigurationError(
                     f"agent {name!r} takes text, and the request has {len(request['messages'])} messages; "
                     f"set input: messages."
                 )
-            return {"text": request["messages"][0]["content"]}
+            return {"text": request["messages"][0]["content"], **later}
         return request
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from redfirst.evaluators import Trajectory
 from redfirst.evaluators.reading import read_runs
+from redfirst.replay.causes import hash_seeds
 from redfirst.replay.outcome import Result, Signature
 from redfirst.replay.playing import play
 from redfirst.replay.project import Project
@@ -66,10 +67,11 @@ def twice(folder: Folder, one: Job) -> tuple[Result, Result]:
     """Two fresh processes with different hash seeds, the second as on another machine; in different seconds when
     another program was run."""
     began = time.monotonic()
-    first = play(folder, one, hash_seed=1)
+    seed, other = hash_seeds(folder)
+    first = play(folder, one, hash_seed=seed)
     if first.execution.may_lag:
         time.sleep(max(0.0, 1.1 - (time.monotonic() - began)))
-    return first, play(folder, one, hash_seed=2, vary=[EVERYTHING])
+    return first, play(folder, one, hash_seed=other, vary=[EVERYTHING])
 
 
 def subjects(signature: Signature) -> str:

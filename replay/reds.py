@@ -36,7 +36,8 @@ def recorded_red(proving: Proving) -> str:
     live = len(execution.live_decisions)
     return (
         f"red twice for the same reason, equal events; {execution.tape_decisions} decisions by the tape, "
-        f"{live} live{': ' + '; '.join(execution.live_decisions[:3]) if live else ''}{_used(first, second)}"
+        f"{live} live{': ' + '; '.join(execution.live_decisions[:3]) if live else ''}{_used(first, second)}; "
+        f"{execution.closed}"
     )
 
 

@@ -81,6 +81,8 @@ class Execution:
     """Sources of chance that were used and are not frozen."""
     varied: tuple[str, ...] = ()
     """Sources that another value was given of, as a run was told to."""
+    closed: str = ""
+    """What kept it from the scenario and the network, in words."""
     places: Mapping[str, str] = field(default_factory=dict)
     """Values that were this process's alone, and what they are: found in an event, they name its source."""
     output: str = ""
@@ -117,7 +119,7 @@ def execute(
         k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "OPENINFERENCE_", "REDFIRST_"))
     }
     environment |= {"PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
-    held = FROZEN_VARIABLES | job.variables
+    held = {**FROZEN_VARIABLES, **job.variables}
     seal = secrets.token_hex(16)
     with _folder() as place:
         folder = os.path.join(place, "work")  # noqa: PTH118 - a text, as the child is given it
@@ -209,6 +211,7 @@ def _execution(job: Job, found: Mapping[str, Json], output: str, folder: str) ->
         live_decisions=tuple(found["live_decisions"]),
         unfrozen=found["unfrozen"],
         varied=tuple(found["varied"]),
+        closed=found["closed"],
         places={folder: "the working folder", str(found["pid"]): "the process id"},
         output=output,
         injected=found["injected"],

@@ -94,7 +94,7 @@ class World:
         """
         self.seed = seed
         self.tick = tick
-        self._held = frozenset(held)
+        self._held = set(held)
         self._vary = frozenset(vary)
         self.varied: set[str] = set()
         """Sources that another value was given of."""
@@ -120,6 +120,8 @@ class World:
         uuid.uuid1 = _Standin(uuid.uuid1, self._uuid)
         counted = self._counted(os.urandom, "os.urandom")
         os.urandom = random._urandom = counted  # type: ignore[attr-defined]  # noqa: SLF001 - secrets draws here
+        if hasattr(os, "getrandom"):
+            os.getrandom = self._counted(os.getrandom, "os.getrandom")
         for module, names, what in _UNFROZEN:
             for name in names:
                 if hasattr(module, name):
@@ -128,6 +130,7 @@ class World:
         os.stat = self._noticed(os.stat, "the time of a file, os.stat", asked_by=_TIMES_OF_FILES)
         surroundings: Any = type(os.environ)
         surroundings.__getitem__ = self._noticed_variable(surroundings.__getitem__)
+        surroundings.__setitem__ = self._set_variable(surroundings.__setitem__)
 
     def thaw_clock(self) -> None:
         """Give the process its wall clock back."""
@@ -203,6 +206,13 @@ class World:
             return str(_elsewhere(value))
 
         return get
+
+    def _set_variable(self, original: Callable[..., None]) -> Callable[..., None]:
+        def put(surroundings: Any, key: Any, value: Any) -> None:
+            original(surroundings, key, value)
+            self._held.add(key)  # the machine has no say in it any more
+
+        return put
 
     def _varies(self, what: str) -> bool:
         """Whether another value of a source is to be given; it is then."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import random
@@ -54,7 +55,7 @@ def out_of_the_door():
 
 FORGED = {
     "imported": True, "pid": 1, "stop": None, "error": None, "answer": "x", "events": [], "tape_decisions": 1,
-    "live_decisions": [], "unfrozen": {}, "spans": {},
+    "live_decisions": [], "unfrozen": {}, "varied": [], "closed": "", "spans": {},
 }  # fmt: skip
 
 
@@ -273,6 +274,63 @@ def racing_tasks():
 
 local_time = _noting(lambda: time.strftime("%H:%M %Z"))
 addressed = _noting(object)
+
+
+CHECK = "verify-before-cancel"
+
+
+def grep(folder):
+    """What grep finds of the check."""
+    found = subprocess.run(["grep", "-rsl", CHECK, folder], capture_output=True, text=True)
+    return found.stdout.strip() or "nothing"
+
+
+def read_natively(folder):
+    """What C's own open finds."""
+    descriptor = ctypes.CDLL(None).open(f"{folder}/scenario.yaml".encode(), os.O_RDONLY)
+    if descriptor < 0:
+        return "nothing"
+    os.close(descriptor)
+    return "a descriptor"
+
+
+def read_in_a_fork(folder):
+    """What another Python finds, without our hook in it."""
+    code = "import pathlib, sys; print(len(pathlib.Path(sys.argv[1], 'scenario.yaml').read_text()))"
+    found = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True)
+    return found.stdout.strip() or "nothing"
+
+
+LOOKS = {"grepping": grep, "reading_natively": read_natively, "reading_in_a_fork": read_in_a_fork}
+
+
+def _looking(look):
+    def handle(request):
+        answer = make()(request)
+        print(json.dumps(look(os.environ["SNOOP_IN"])))
+        return answer
+
+    return lambda: handle
+
+
+grepping, reading_natively, reading_in_a_fork = map(_looking, LOOKS.values())
+walking = _looking(lambda folder: [path.read_text() for path in Path(folder).glob("*.yaml")])
+walking_past = _noting(lambda: "nothing")
+
+
+def calling_out():
+    """Has another program connect."""
+    code = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('reached')"
+
+    def handle(request):
+        answer = make()(request)
+        called = subprocess.run(
+            [sys.executable, "-c", code, os.environ["CALL_AT"]], capture_output=True, text=True
+        )
+        print(json.dumps(called.stdout.strip() or "nothing"))
+        return answer
+
+    return handle
 
 
 def file_time():
