@@ -147,7 +147,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
-from redfirst.instrumentation import agent, model, tool
+from redfirst.instrumentation import agent, current_run, model, tool
 
 TURNS = {turns!r}
 TOPICS = {{"late", "lost", "torn", "new", "old"}}
@@ -212,6 +212,7 @@ def make():
             found = {await_}answers(reply["tool_calls"])
             for call, text in zip(reply["tool_calls"], found):
                 messages.append({{"role": "tool", "tool_call_id": call["id"], "content": text}})
+        current_run().stop("step_cap", cap={cap})
         return "I could not finish."
 
 {handle}

@@ -42,7 +42,9 @@ def tools(module: ModuleType) -> None:
 
         async def answered(_context: Any, _arguments: str) -> Any:
             answer = standing.call(call)
-            value = as_promised(door.given(answer), function)
+            value = as_promised(await door.arrived(answer), function)
+            if _of_a_server(function_tool) and not isinstance(value, str):
+                value = json.dumps(value, ensure_ascii=False)  # as its server says it: in text
             if isinstance(answer, door.Played) and answer.failed:
                 _mark_failed(call.name, value)
             return value
@@ -58,6 +60,12 @@ def _function(tool: Any) -> Callable[..., Any]:
     wrapped = getattr(tool.on_invoke_tool, "_get_wrapped_callable", None)
     found = wrapped() if wrapped is not None else None
     return found if callable(found) else unannotated
+
+
+def _of_a_server(function_tool: Any) -> bool:
+    """Whether it is a tool of the Model Context Protocol."""
+    origin = getattr(function_tool, "_tool_origin", None)
+    return str(getattr(getattr(origin, "type", None), "value", "")) == "mcp"
 
 
 def _mark_failed(name: str, said: Any) -> None:
