@@ -12,9 +12,10 @@ from pydantic import ValidationError
 
 from redfirst.evaluators import Message, ModelCall, Trajectory
 from redfirst.evaluators.check import default_checks
-from redfirst.evaluators.reading import read_runs
+from redfirst.evaluators.reading import read_runs, read_trajectory
+from redfirst.evaluators.span import Span
 from redfirst.replay.outcome import RunOutcome, judged
-from redfirst.replay.recording import later_turns
+from redfirst.replay.recording import later_turns, record
 from redfirst.replay.runner import Execution, Job, execute
 from redfirst.replay.scenario_parts import Request
 from redfirst.replay.stop import StopKind
@@ -165,3 +166,56 @@ def test_the_users_later_turns_are_read_from_what_the_model_was_asked(
 ) -> None:
     """Whether its messages are all, the last or the new ones."""
     assert later_turns(conversation(*(model_call(n, *heard) for n, heard in enumerate(calls)))) == later
+
+
+def chat(number: int, heard: list[dict[str, Any]], answer: str) -> Span:
+    """A model call in the conventions' own words, as another instrumentation records it."""
+    return Span(
+        trace_id="0af7651916cd43dd8448eb211c80319c",
+        span_id=f"{number:016x}",
+        parent_id=f"{9:016x}",
+        name="chat m",
+        start_ns=number * 10,
+        end_ns=number * 10 + 5,
+        attributes={
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "m",
+            "gen_ai.input.messages": json.dumps(heard),
+            "gen_ai.output.messages": json.dumps([told("assistant", answer)]),
+        },
+    )
+
+
+AGENT = Span(
+    trace_id="0af7651916cd43dd8448eb211c80319c",
+    span_id=f"{9:016x}",
+    name="invoke_agent desk",
+    start_ns=1,
+    end_ns=90,
+    attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"},
+)
+
+
+def told(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+
+def test_a_run_that_began_in_the_middle_is_frozen_with_what_went_before() -> None:
+    """The agent is given the history, without the system prompt, which is its own; then the user's later turns."""
+    before = [
+        told("system", "help"), told("user", "hi"), told("assistant", "hello"), told("user", "close A-1"),
+    ]  # fmt: skip
+    after = [*before, told("assistant", "sure?"), told("user", "yes")]
+    spans = [AGENT, chat(1, before, "sure?"), chat(2, after, "closed")]
+
+    made = record(read_trajectory(spans), spans, source="incident")
+
+    assert made.request == {
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "hello"},
+            {"role": "user", "content": "close A-1"},
+        ],
+        "later": [{"turn": 2, "content": "yes"}],
+    }
+    assert made.request_grade == "reconstructed"
