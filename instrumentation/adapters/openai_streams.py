@@ -46,7 +46,7 @@ def parts_of_response(whole: Any, _more: Mapping[str, Any]) -> list[Any]:
     ]
     for place, item in enumerate(body["output"]):
         at = {"output_index": place, "item_id": item["id"]}
-        empty = {"arguments": ""} if item["type"] == "function_call" else {"content": []}
+        empty: dict[str, Any] = {"arguments": ""} if item["type"] == "function_call" else {"content": []}
         added = {"item": {**item, **empty, "status": "in_progress"}, "output_index": place}
         events.append({"type": "response.output_item.added", **added})
         events += _of_call(item, at) if item["type"] == "function_call" else _of_message(item, at)
