@@ -37,8 +37,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        whole = [(one, prove_one(Path(place), one)) for one in programs(options.scenarios)]
-        planted = [(one, plant(Path(place), n, one)) for n, one in enumerate(PLANTED)]
+        whole = [(one, told(prove_one(Path(place), one))) for one in programs(options.scenarios)]
+        planted = [(one, told(plant(Path(place), n, one))) for n, one in enumerate(PLANTED)]
     for line in as_text([proofs(whole), finds(planted)]):
         print(line)
     wrong = faults(whole, planted, options.at_least)
@@ -47,6 +47,12 @@ def main() -> int:
     for fault in wrong:
         print(fault, file=sys.stderr)
     return 1 if wrong else 0
+
+
+def told(proof: Proof) -> Proof:
+    """The proof, of which a line on standard error says that it was made."""
+    print(f"{proof.name}: {'proven' if proof.proven else proof.refusal}", file=sys.stderr)
+    return proof
 
 
 def prove_one(place: Path, one: Program) -> Proof:
