@@ -121,6 +121,8 @@ def _approved(joined: Joined) -> Joined:
         if later is not None:
             unasked.remove(later)
         pairs.append((asked, later or node))
+    # where a clock stands still the request may have found the second of the two
+    unasked = [one for one in unasked if not any(_goes_on(one, node) for _, node in pairs)]
     return Joined(pairs=tuple(pairs), unanswered=joined.unanswered, unasked=tuple(unasked))
 
 

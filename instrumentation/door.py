@@ -87,6 +87,10 @@ class Interceptor(Protocol):
         """Answer a tool or model call."""
         ...
 
+    def ran(self, call: DoorCall) -> None:
+        """Hear of a call that the program makes itself, as of an agent that is another's tool: what it asks comes here."""
+        ...
+
     def refused(self, call: DoorCall) -> None:
         """Hear of a call that was not made: a framework found that its arguments do not fit the tool."""
         ...

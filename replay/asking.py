@@ -157,7 +157,8 @@ def facts(messages: Iterable[Message]) -> list[dict[str, Json]]:
         for wanted in message.tool_calls:
             places[wanted.call_id or ""] = calls
             calls += 1
-            arguments = wanted.raw_arguments if wanted.arguments is None else dict(wanted.arguments)
+            # a call without arguments is recorded as an empty object, an empty text or as nothing
+            arguments = (wanted.raw_arguments or {}) if wanted.arguments is None else dict(wanted.arguments)
             said.setdefault("calls", []).append({"name": wanted.name, "arguments": arguments})
         if out and out[-1]["role"] == said["role"] == "assistant":
             said = _joined(out.pop(), said)

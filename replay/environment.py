@@ -108,16 +108,21 @@ class Environment:
             self.latch(fault)
             raise fault from problem
 
+    def ran(self, call: DoorCall) -> None:
+        """Write down a tool call that the program makes itself."""
+        self._unanswered(call, "itself")
+
     def refused(self, call: DoorCall) -> None:
         """Write down a tool call that its own framework turned down."""
+        self._unanswered(call, "refused")
+
+    def _unanswered(self, call: DoorCall, why: str) -> None:
         with self._lock:
             self._stopped()
             self._world.happened()
             if call.name in self._wanted:
                 self._wanted.remove(call.name)
-            self.events.append(
-                {"kind": "tool", "name": call.name, "arguments": call.arguments, "refused": True}
-            )
+            self.events.append({"kind": "tool", "name": call.name, "arguments": call.arguments, why: True})
 
     def state(self, snapshot: Mapping[str, Json]) -> Mapping[str, Json]:
         """The replayed state in place of the real one; an incident without states keeps what it is given."""

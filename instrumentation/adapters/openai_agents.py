@@ -27,7 +27,7 @@ def tools(module: ModuleType) -> None:
     async def invoked(*, function_tool: Any, context: Any, arguments: str) -> Any:
         standing = door.interceptor()
         function = _function(function_tool)
-        if standing is None or comes_itself(function) or getattr(function_tool, "_is_agent_tool", False):
+        if standing is None or comes_itself(function):
             return await invoke(function_tool=function_tool, context=context, arguments=arguments)
         named = arguments_of(arguments)
         call = door.DoorCall(
@@ -36,6 +36,9 @@ def tools(module: ModuleType) -> None:
             arguments={"input": arguments} if named is None else plain(named),
             function=function,
         )
+        if getattr(function_tool, "_is_agent_tool", False):
+            standing.ran(call)
+            return await invoke(function_tool=function_tool, context=context, arguments=arguments)
         if named is None:  # the SDK refuses it before the function is called
             standing.refused(call)
             return await invoke(function_tool=function_tool, context=context, arguments=arguments)
