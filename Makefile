@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ROOMS := evaluators instrumentation replay collector_processor
 
-.PHONY: demo faults fuzz ingest reproduce lab test matrix conformance lint typecheck contracts coverage wheel clean .rooms captures stored
+.PHONY: demo faults fuzz ingest reproduce lab test matrix conformance lint typecheck contracts coverage wheel clean .rooms captures stored determinism incidents
 
 demo: $(VENV)/.installed ## a day of an agent's failures becomes tests that have been seen to fail
 	@$(BIN)/redfirst demo
@@ -21,6 +21,11 @@ captures: $(VENV)/.installed ## CAPTURES=folder: recorded bodies through the ser
 
 stored: $(VENV)/.installed ## read times, size and start of a store of a million runs
 	@$(BIN)/python benchmarks/stored.py --runs 20000 --copies $(or $(COPIES),50)
+determinism: $(VENV)/.installed ## a hundred programs proven, and planted chance found and named
+	@cd benchmarks && $(BIN)/python -m determinism
+
+incidents: $(VENV)/.installed ## published failed runs as scenarios: make incidents DATA=… (tau_bench, tau2_bench)
+	@cd benchmarks && $(BIN)/python -m incidents $(abspath $(DATA))
 
 test: $(VENV)/.installed ## the tests
 	$(BIN)/python -m pytest
@@ -48,7 +53,7 @@ lint: $(VENV)/.installed ## style, types, import contracts
 typecheck: $(VENV)/.installed .rooms
 	MYPYPATH=.rooms $(BIN)/mypy --explicit-package-bases --namespace-packages $(foreach room,$(ROOMS),-p redfirst.$(room))
 	cd examples && MYPYPATH=../.rooms $(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p bookshop
-	cd benchmarks && MYPYPATH=../.rooms $(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p reproductions -p lab
+	cd benchmarks && MYPYPATH=../.rooms $(BIN)/mypy --config-file ../pyproject.toml --explicit-package-bases --namespace-packages -p reproductions -p lab -p determinism -p incidents
 
 contracts: $(VENV)/.installed
 	$(BIN)/lint-imports

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from redfirst.evaluators.canonical import same
 from redfirst.evaluators.dialects.facts import Kind
 from redfirst.evaluators.dialects.values import error_in_result, outcome_of
 from redfirst.evaluators.ending import is_infrastructure
@@ -24,6 +26,13 @@ from redfirst.evaluators.trajectory import (
 )
 
 _NOT_JSON = "the arguments are not a JSON object"
+_DENIED = re.compile(
+    r"Tool execution for \S+ was manually rejected by user"  # the OpenAI Agents SDK, on the call's span
+    r"|^(Tool execution was not approved\."  # and to the model
+    r"|The tool call was denied\."  # pydantic-ai
+    r"|User rejected the tool call for `[^`]*` with id \S+)$"  # LangChain's human in the loop
+)
+"""How frameworks say that a person did not approve of a call: it never ran, and is no error of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,7 @@ def calls_of(
     """All tool calls. ``recorded`` says that the output of every model call is known, ``whole`` that no span of the
     run is missing: only then does the lack of a span say that a requested call did not run."""
     answers = Answers(models)
+    joined = _approved(joined)
     drafts = [_executed(tree, item, node, answers) for item, node in joined.pairs]
     drafts += [_unasked(tree, node, models, by_code=recorded) for node in joined.unasked]
     writes = bool(joined.pairs or joined.unasked)
@@ -99,6 +109,34 @@ def calls_of(
         if call.source is Source.SPAN and call.span_id in nameless
     ]
     return Calls(calls, tuple(reconstructed), (*unnamed, *_missing(calls)))
+
+
+def _approved(joined: Joined) -> Joined:
+    """A call that waited for a person's approval is one call: its first span says nothing, the one after tells how it
+    ended, and nobody asked for that one again."""
+    unasked = list(joined.unasked)
+    pairs: list[tuple[Asked, Node]] = []
+    for asked, node in joined.pairs:
+        later = next((one for one in unasked if _goes_on(node, one)), None)
+        if later is not None:
+            unasked.remove(later)
+        pairs.append((asked, later or node))
+    # where a clock stands still the request may have found the second of the two
+    unasked = [one for one in unasked if not any(_goes_on(one, node) for _, node in pairs)]
+    return Joined(pairs=tuple(pairs), unanswered=joined.unanswered, unasked=tuple(unasked))
+
+
+def _goes_on(node: Node, later: Node) -> bool:
+    mine, theirs = node.facts, later.facts
+    silent = mine.result is MISSING and not mine.failed and mine.refused is None
+    return (
+        silent
+        and (theirs.result is not MISSING or theirs.failed)
+        and later.span.start_ns >= node.span.end_ns > 0
+        and mine.name == theirs.name
+        and mine.arguments is not None
+        and same(mine.arguments, theirs.arguments)
+    )
 
 
 def _nameless(joined: Joined) -> frozenset[str]:
@@ -197,6 +235,8 @@ def _ended(
         return CallStatus.NOT_EXECUTED, None, MISSING, ""
     if facts.refused is not None:
         return CallStatus.DENIED, facts.refused, MISSING, ""
+    if facts.failed and facts.error is not None and _DENIED.search(facts.error):
+        return CallStatus.DENIED, facts.error, MISSING, ""
     if facts.failed:
         infra = is_infrastructure(facts.error_type, facts.error)
         return CallStatus.INFRA_ERROR if infra else CallStatus.TOOL_ERROR, facts.error, facts.result, ""
@@ -204,6 +244,13 @@ def _ended(
         return CallStatus.UNKNOWN, None, facts.result, ""
     result, how, answer = facts.result, "", None
     if result is MISSING and (answer := shown()) is not None:
+        if answer.content is not None and _DENIED.search(answer.content):
+            return (
+                CallStatus.DENIED,
+                answer.content,
+                MISSING,
+                "status: inferred from the answer the model was shown",
+            )
         result = outcome_of(answer.content).result
         how = "" if result is MISSING else "result: taken from the answer the model was shown"
     wrong = _wrong(result, answer)
@@ -224,6 +271,8 @@ def _unanswered(tree: Tree, item: Asked, answers: Answers, *, writes: bool, whol
     writes = writes or _framework(tree, item.model)
     if asked.arguments is None and asked.raw_arguments:
         status, error = CallStatus.NOT_EXECUTED, content or _NOT_JSON
+    elif content is not None and _DENIED.search(content):
+        status, error, how = CallStatus.DENIED, content, "status: inferred from the answer in a later message"
     elif said is not MISSING and not (wrong is not None and writes):
         status, error, result = (CallStatus.OK if wrong is None else CallStatus.TOOL_ERROR), wrong, said
         how = "status: inferred from the answer in a later message"

@@ -67,7 +67,7 @@ def _wrap(function: Callable[P, R], kind: Kind, *, is_async: bool) -> Callable[P
                 answer = kind.offer(opened, args, kwargs)
                 call: Any = function
                 if answer is not door.Door.PASS_THROUGH:
-                    result = door.given(answer)
+                    result = await door.arrived(answer)
                 elif kind.door_kind != "model" or door.interceptor() is None:
                     result = await call(*args, **kwargs)
                 else:

@@ -35,6 +35,8 @@ class Played:
     value: object
     failed: bool = False
     """Whether the value says of itself that it is an error, where a framework makes answers of exceptions."""
+    turns: int = 0
+    """How many turns of its event loop an asynchronous call waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Failed:
     """The call was answered from a recording with this exception."""
 
     error: Exception
+    turns: int = 0
+    """How many turns of its event loop an asynchronous call waits for it."""
 
 
 class Door(Enum):
@@ -62,6 +66,16 @@ def given(answer: Answer) -> Any:
     raise AssertionError(answer)
 
 
+async def arrived(answer: Answer) -> Any:
+    """The same for an asynchronous call: concurrent ones may be answered in another order than they were made in."""
+    if isinstance(answer, Played | Failed) and answer.turns:
+        import asyncio
+
+        for _ in range(answer.turns):
+            await asyncio.sleep(0)
+    return given(answer)
+
+
 class Interceptor(Protocol):
     """Stands in the door during a replay.
 
@@ -71,6 +85,10 @@ class Interceptor(Protocol):
 
     def call(self, call: DoorCall) -> Answer:
         """Answer a tool or model call."""
+        ...
+
+    def ran(self, call: DoorCall) -> None:
+        """Hear of a call that the program makes itself, as of an agent that is another's tool: what it asks comes here."""
         ...
 
     def refused(self, call: DoorCall) -> None:

@@ -152,17 +152,31 @@ def facts(messages: Iterable[Message]) -> list[dict[str, Json]]:
     for message in messages:
         said: dict[str, Json] = {"role": message.role, "text": message.content or None}
         if message.role == "tool":
-            said["text"] = unpacked(message.content)  # white space and order of keys are the serialiser's
+            said["text"] = _answered(message.content)
             said["answers"] = places.get(message.tool_call_id or "")
         for wanted in message.tool_calls:
             places[wanted.call_id or ""] = calls
             calls += 1
-            arguments = wanted.raw_arguments if wanted.arguments is None else dict(wanted.arguments)
+            # a call without arguments is recorded as an empty object, an empty text or as nothing
+            arguments = (wanted.raw_arguments or {}) if wanted.arguments is None else dict(wanted.arguments)
             said.setdefault("calls", []).append({"name": wanted.name, "arguments": arguments})
         if out and out[-1]["role"] == said["role"] == "assistant":
             said = _joined(out.pop(), said)
         out.append(said)
     return out
+
+
+def _answered(content: str | None) -> Json:
+    """What a tool answered: white space and order of keys are the serialiser's, blocks of text around it a protocol's."""
+    found = unpacked(content)
+    if not (isinstance(found, list) and found and all(_is_text(block) for block in found)):
+        return found
+    texts = [unpacked(block["text"]) for block in found]
+    return texts[0] if len(texts) == 1 else texts
+
+
+def _is_text(block: object) -> bool:
+    return isinstance(block, Mapping) and isinstance(block.get("text"), str) and "type" in block
 
 
 def _joined(one: Mapping[str, Json], other: Mapping[str, Json]) -> dict[str, Json]:

@@ -39,6 +39,25 @@ def _takes(factory: Callable[..., Any], name: str) -> bool:
     return name in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
+def converse(agent: Callable[..., Any], request: Mapping[str, Json], hears: Callable[[int], bool]) -> object:
+    """Call the agent with its request, then with each later turn of the user's that it ``hears``.
+
+    An agent that takes text keeps the conversation itself: it is called again, in the same process. One that takes
+    messages is given the request, its own answers and the user's turns.
+    """
+    answer = call(agent, request)
+    said = list(request.get("messages", ()))
+    for turn in request.get("later", ()):
+        if not hears(turn["turn"]):
+            break
+        if "messages" not in request:
+            answer = call(agent, {"text": turn["content"]})
+            continue
+        said += [{"role": "assistant", "content": answer}, {"role": "user", "content": turn["content"]}]
+        answer = call(agent, {"messages": list(said)})
+    return answer
+
+
 def call(agent: Callable[..., Any], request: Mapping[str, Json]) -> object:
     """Call the agent with its request and bring what it begins to its end."""
     if "arguments" in request:

@@ -12,17 +12,20 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from redfirst.replay import leaving
-from redfirst.replay.calling import call, load
+from redfirst.replay.calling import converse, load
 from redfirst.replay.environment import Environment
 from redfirst.replay.injection import FaultKind, Injection
+from redfirst.replay.landlock import lock
+from redfirst.replay.scheduling import ORDER, Schedule
 from redfirst.replay.stop import HarnessStop, StopKind
 from redfirst.replay.tape import ModelTape, ModelTurn, Response, ToolFixture, ToolTape
 from redfirst.replay.watching import watch
-from redfirst.replay.world import StreamIds, World
+from redfirst.replay.world import EVERYTHING, StreamIds, World
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -83,8 +86,9 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
     from redfirst.instrumentation.capture import shown, to_text
     from redfirst.instrumentation.otlp_file import to_otlp_json
 
-    world = World(**job["world"])
-    environment = _environment(job, world)
+    world = World(**job["world"], held=job["held"], vary=job["vary"])
+    schedule = Schedule(vary=bool({ORDER, EVERYTHING}.intersection(job["vary"])))
+    environment = _environment(job, world, schedule)
     spans = InMemorySpanExporter()
     tracing = TracerProvider(
         resource=Resource({"service.name": "redfirst-replay", semconv.REPLAY_SCENARIO: job["scenario"]}),
@@ -115,18 +119,17 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
             "events": environment.events,
             "tape_decisions": environment.tape_decisions,
             "live_decisions": environment.live_decisions,
-            "unfrozen": dict(world.unfrozen),
+            "unfrozen": {**world.unfrozen, **({ORDER: 1} if schedule.threads else {})},
             "injected": environment.injected,
+            "varied": sorted({*world.varied, *([ORDER] if schedule.varied else ())}),
+            "closed": locked.said(),
             "spans": to_otlp_json(spans.get_finished_spans()),
         }
 
     begun = leaving.threads()
-    watch(
-        environment,
-        world,
-        closed=job["closed"],
-        network=job["model"] is None or job["live_off_tape"] or job["live_reads"],
-    )
+    network = job["model"] is None or job["live_off_tape"] or job["live_reads"]
+    locked = lock(job["closed"], network=network)
+    watch(environment, world, closed=job["closed"], network=network)
     world.freeze(own=job["path"])
     environment.when_latched = lambda: leaving.later(STOP_GRACE, lambda: reply.send(result(None, None)))
 
@@ -135,7 +138,8 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
     try:
         agent = load(job["agent"], job["options"])
         imported = True
-        answer = call(agent, job["request"])
+        with _conversation(job["request"], tracing):
+            answer = converse(agent, job["request"], environment.hears)
     except BaseException as problem:  # noqa: BLE001 - the agent's own end, whatever it is, is the result
         error = problem
     if leaving.left_behind(begun):
@@ -150,6 +154,16 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
     return result(told, error)
 
 
+@contextmanager
+def _conversation(request: Mapping[str, Json], tracing: TracerProvider) -> Iterator[None]:
+    """One run of all the user's turns: of one turn, the agent's own span is the run."""
+    if not request.get("later"):
+        yield
+        return
+    with tracing.get_tracer("redfirst.replay").start_as_current_span("conversation"):
+        yield
+
+
 def _gather(tracing: TracerProvider) -> None:
     """Have every provider that the agent makes, and gives to an instrumentor, trace into this one: no span leaves."""
     from opentelemetry.sdk.trace import TracerProvider
@@ -162,7 +176,7 @@ def _gather(tracing: TracerProvider) -> None:
     TracerProvider.get_tracer = get_tracer  # type: ignore[method-assign, assignment]
 
 
-def _environment(job: Mapping[str, Json], world: World) -> Environment:
+def _environment(job: Mapping[str, Json], world: World, schedule: Schedule) -> Environment:
     return Environment(
         tools=ToolTape(
             (
@@ -185,6 +199,7 @@ def _environment(job: Mapping[str, Json], world: World) -> Environment:
         live_off_tape=job["live_off_tape"],
         live_reads=job["live_reads"],
         injection=None if job["inject"] is None else Injection(job["inject"][0], FaultKind(job["inject"][1])),
+        schedule=schedule,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -25,15 +25,24 @@ class Divergence:
     said: str
 
 
-def first_divergence(first: Execution, second: Execution) -> Divergence | None:
-    """The first differing event; ``None`` when there is none and both ended the same way."""
+def same_events(first: Execution, second: Execution) -> bool:
+    """Whether two executions did the same and ended the same way."""
+    return first.events == second.events and first.stop is second.stop
+
+
+def first_divergence(first: Execution, second: Execution, causes: Sequence[str] = ()) -> Divergence | None:
+    """The first differing event; ``None`` when there is none and both ended the same way.
+
+    ``causes`` are the sources that were seen to part them; without any, the likely ones are named.
+    """
     for number, (one, other) in enumerate(zip_longest(first.events, second.events), 1):
         if one != other:
-            source = _named_by_value(one, other, first, second) or _source(first, second)
+            source = _shown(causes) or _named_by_value(one, other, first, second) or _source(first, second)
             return Divergence(f"two runs part at event {number}: {_difference(one, other)}.{source}")
     if first.stop is not second.stop:
         return Divergence(
-            f"one run ended {_end(first)} and the other {_end(second)}, after equal events.{_source(first, second)}"
+            f"one run ended {_end(first)} and the other {_end(second)}, after equal events."
+            f"{_shown(causes) or _source(first, second)}"
         )
     return None
 
@@ -65,9 +74,12 @@ def _holds(line: str, value: str) -> bool:
 
 
 def _named(event: Mapping[str, Json]) -> str:
-    return {"tool": event.get("name"), "model": "a model request", "end": "the answer"}.get(
-        event["kind"]
-    ) or "a call"
+    return {
+        "tool": event.get("name"),
+        "model": "a model request",
+        "end": "the answer",
+        "user": "a turn of the user's",
+    }.get(event["kind"]) or "a call"
 
 
 def _leaves(left: Json, right: Json, at: str = "") -> list[tuple[str, str, str]]:
@@ -80,6 +92,12 @@ def _leaves(left: Json, right: Json, at: str = "") -> list[tuple[str, str, str]]
     if canonical_text(left) == canonical_text(right):
         return []
     return [(at, canonical_text(left)[:120], canonical_text(right)[:120])]
+
+
+def _shown(causes: Sequence[str]) -> str:
+    if not causes:
+        return ""
+    return f" Not frozen, and seen to part them when it alone was changed: {', '.join(causes)}."
 
 
 def _source(first: Execution, second: Execution) -> str:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -20,6 +21,7 @@ from redfirst.instrumentation.conversation import read_reply
 from redfirst.instrumentation.door import Answer, Door, DoorCall, Failed, Played
 from redfirst.replay.injection import Injection
 from redfirst.replay.pointers import assign, remove
+from redfirst.replay.scheduling import Schedule
 from redfirst.replay.stop import HarnessStop, StopKind
 from redfirst.replay.tape import ModelTape, ModelTurn, Response, ToolTape, write_key
 from redfirst.replay.world import World
@@ -44,12 +46,14 @@ class Environment:
         live_off_tape: bool = False,
         injection: Injection | None = None,
         live_reads: bool = False,
+        schedule: Schedule | None = None,
     ) -> None:
         """``model=None`` lets the model answer live; ``state=None`` when the incident reported none.
 
         ``live_off_tape`` lets it answer live where its tape holds no turn for the request; ``injection`` is a
         fault that one tool call is given in place of its answer; ``live_reads`` lets tools that are recorded as
-        reads answer live, and no others.
+        reads answer live, and no others. ``schedule`` says in which order concurrent calls are answered; as they
+        come by default.
         """
         self._tools = tools
         self._model = model
@@ -58,6 +62,7 @@ class Environment:
         self._live_reads = live_reads
         self._state = deepcopy(dict(state)) if state is not None else None
         self._world = world
+        self._schedule = schedule or Schedule(vary=False)
         self._lock = threading.RLock()
         self._writes: list[str] = []
         self._said: str | None = None  # the last recorded turn's answer, where it asked for nothing more
@@ -84,31 +89,59 @@ class Environment:
         with self._lock:
             self._stopped()
             self._world.happened()
-            try:
-                return self._model_call(call) if call.kind == "model" else self._tool_call(call)
-            except HarnessStop as stop:
-                self.latch(stop)
-                raise
-            except Exception as problem:  # a fault of ours must not pass for a tool's
-                fault = HarnessStop(StopKind.OUR_FAULT, f"{call.name} was not answered: {problem!r}")
-                self.latch(fault)
-                raise fault from problem
+            if call.kind == "model":
+                self._schedule.turn()
+            answer = self._answer(call)
+            turns = self._schedule.turns() if call.kind == "tool" else 0
+        if call.kind == "tool":
+            self._schedule.wait()
+        return replace(answer, turns=turns) if isinstance(answer, Played | Failed) else answer
+
+    def _answer(self, call: DoorCall) -> Answer:
+        try:
+            return self._model_call(call) if call.kind == "model" else self._tool_call(call)
+        except HarnessStop as stop:
+            self.latch(stop)
+            raise
+        except Exception as problem:  # a fault of ours must not pass for a tool's
+            fault = HarnessStop(StopKind.OUR_FAULT, f"{call.name} was not answered: {problem!r}")
+            self.latch(fault)
+            raise fault from problem
+
+    def ran(self, call: DoorCall) -> None:
+        """Write down a tool call that the program makes itself."""
+        self._unanswered(call, "itself")
 
     def refused(self, call: DoorCall) -> None:
         """Write down a tool call that its own framework turned down."""
+        self._unanswered(call, "refused")
+
+    def _unanswered(self, call: DoorCall, why: str) -> None:
         with self._lock:
             self._stopped()
             self._world.happened()
             if call.name in self._wanted:
                 self._wanted.remove(call.name)
-            self.events.append(
-                {"kind": "tool", "name": call.name, "arguments": call.arguments, "refused": True}
-            )
+            self.events.append({"kind": "tool", "name": call.name, "arguments": call.arguments, why: True})
 
     def state(self, snapshot: Mapping[str, Json]) -> Mapping[str, Json]:
         """The replayed state in place of the real one; an incident without states keeps what it is given."""
         with self._lock:
             return snapshot if self._state is None else deepcopy(self._state)
+
+    def hears(self, turn: int) -> bool:
+        """Whether the user's next turn is to be said: it is when a model is there to answer it.
+
+        Where the tape has ended, so has the conversation that was recorded.
+        """
+        with self._lock:
+            if self.latched is not None:
+                return False
+            if self._model is not None and not self._live_off_tape and not self._model.left:
+                return False
+            self._settle()
+            self.events.append({"kind": "user", "turn": turn})
+            return True
 
     def latch(self, stop: HarnessStop) -> None:
         """Keep the first stop, whatever the agent's framework makes of it."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from redfirst.evaluators.check import judge
 from redfirst.replay import recording
+from redfirst.replay.causes import parted
 from redfirst.replay.derive import repaired
-from redfirst.replay.divergence import first_divergence
 from redfirst.replay.outcome import RunOutcome
 from redfirst.replay.playing import CONTROL, EVERYTHING, Turns, job, play
 from redfirst.replay.proving import BY_AGENT, Proving, Refused, incident, twice
@@ -21,7 +21,7 @@ def green_control(proving: Proving, reference: str | None) -> str:
     for kind, agent, turns in _candidates(proving, reference):
         one = job(proving.folder, agent, proving.project, turns=turns, sources=CONTROL)
         first, second = twice(proving.folder, one)
-        divergence = first_divergence(first.execution, second.execution)
+        divergence = parted(proving.folder, one, first, second)
         if first.outcome is RunOutcome.GREEN and second.outcome is RunOutcome.GREEN and divergence is None:
             proving.control = kind
             if kind.startswith(BY_AGENT):

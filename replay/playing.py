@@ -66,6 +66,7 @@ def job(
         scenario=scenario.id,
         closed=_closed(folder, project),
         path=project.path,
+        variables=project.variables_for(scenario.agent),
     )
 
 
@@ -75,9 +76,9 @@ def _closed(folder: Folder, project: Project) -> tuple[str, ...]:
     return tuple(str(path.resolve()) for path in (folder.path, *inside, project.home / "runs"))
 
 
-def play(folder: Folder, one: Job, *, hash_seed: int) -> Result:
-    """Execute a job and judge it by the scenario's checks."""
-    execution: Execution = execute(one, hash_seed=hash_seed, timeout=folder.scenario.proof.timeout)
+def play(folder: Folder, one: Job, *, hash_seed: int, vary: Sequence[str] = ()) -> Result:
+    """Execute a job and judge it by the scenario's checks; ``vary`` as in ``execute``."""
+    execution: Execution = execute(one, hash_seed=hash_seed, timeout=folder.scenario.proof.timeout, vary=vary)
     scenario = folder.scenario
     return judged(execution, scenario.targets(), scenario.guards(), ended=scenario.ended)
 

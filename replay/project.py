@@ -36,6 +36,8 @@ class AgentEntry(BaseModel):
     """``module:factory``; the factory takes nothing and returns the function that handles a request."""
     input: Literal["text", "messages"] | None = None
     """What that function takes; as recorded when not given."""
+    environment: dict[str, str] = {}
+    """Environment variables that every replay of it is given, whatever the machine's are."""
 
 
 class RedactionEntry(BaseModel):
@@ -162,6 +164,11 @@ class Project:
             f"or under [tool.redfirst.agents.{name}] in pyproject.toml, as call: module:factory; or pass --agent."
         )
 
+    def variables_for(self, name: str) -> dict[str, str]:
+        """The environment variables that the project sets for an agent."""
+        entry = self.settings.agents.get(name)
+        return dict(entry.environment) if entry is not None else {}
+
     def request_for(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         """The recorded request in the form the configured agent takes.
 
@@ -170,15 +177,16 @@ class Project:
         """
         entry = self.settings.agents.get(name)
         wanted = entry.input if entry is not None else None
+        later = {"later": request["later"]} if request.get("later") else {}
         if wanted == "messages" and "text" in request:
-            return {"messages": [{"role": "user", "content": request["text"]}]}
+            return {"messages": [{"role": "user", "content": request["text"]}], **later}
         if wanted == "text" and "messages" in request:
             if len(request["messages"]) != 1:
                 raise ConfigurationError(
                     f"agent {name!r} takes text, and the request has {len(request['messages'])} messages; "
                     f"set input: messages."
                 )
-            return {"text": request["messages"][0]["content"]}
+            return {"text": request["messages"][0]["content"], **later}
         return request
 
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 
 from redfirst.evaluators import Trajectory
 from redfirst.evaluators.reading import read_runs
+from redfirst.replay.causes import hash_seeds
 from redfirst.replay.outcome import Result, Signature
 from redfirst.replay.playing import play
 from redfirst.replay.project import Project
 from redfirst.replay.report import Level, Refusal, Report, Step
 from redfirst.replay.runner import Job
 from redfirst.replay.scenario import Folder
+from redfirst.replay.world import EVERYTHING
 
 BY_AGENT = "agent "
 """How the name of a control begins that an agent was run for."""
@@ -62,12 +64,14 @@ def incident(folder: Folder) -> Trajectory:
 
 
 def twice(folder: Folder, one: Job) -> tuple[Result, Result]:
-    """Two fresh processes with different hash seeds; in different seconds when another program was run."""
+    """Two fresh processes with different hash seeds, the second as on another machine; in different seconds when
+    another program was run."""
     began = time.monotonic()
-    first = play(folder, one, hash_seed=1)
+    seed, other = hash_seeds(folder)
+    first = play(folder, one, hash_seed=seed)
     if first.execution.may_lag:
         time.sleep(max(0.0, 1.1 - (time.monotonic() - began)))
-    return first, play(folder, one, hash_seed=2)
+    return first, play(folder, one, hash_seed=other, vary=[EVERYTHING])
 
 
 def subjects(signature: Signature) -> str:

@@ -12,7 +12,9 @@ from redfirst.evaluators import (
     MISSING,
     CallStatus,
     Effect,
+    Message,
     ModelCall,
+    RequestedCall,
     Source,
     Span,
     Tokens,
@@ -60,7 +62,7 @@ def record(run: Trajectory, spans: Sequence[Span], *, source: Literal["incident"
     by_id = {span.span_id: span for span in spans}
     _request(made, run, by_id)
     _model(made, run, by_id)
-    _left_behind(made, run)
+    _left_behind(made, run, by_id.get(run.root_span_id or ""))
     effects = _effects(made, run)
     _tools(made, run, by_id, effects, source)
     return made
@@ -84,7 +86,10 @@ def _request(made: Recording, run: Trajectory, spans: Mapping[str, Span]) -> Non
             made.request = {"text": value}
         return
     made.request_grade = "reconstructed"
-    if run.request is not None:
+    begun = [message for message in run.history or () if message.role not in ("system", "developer")]
+    if any(message.role != "user" for message in begun):
+        made.request = {"messages": [_as_given(message) for message in begun]}
+    elif run.request is not None:
         made.request = {"text": run.request}
     else:
         made.gaps.append("the request was not recorded")
@@ -144,22 +149,82 @@ def _request_in_facts(
         made.notes.append(said)
 
 
-def _left_behind(made: Recording, run: Trajectory) -> None:
+def _left_behind(made: Recording, run: Trajectory, root: Span | None) -> None:
     """What the scenario cannot say of the run, for its reviewer."""
     clock = missing_fact(run, "times")
     if clock is not None:
         made.notes.append(f"{clock}: the scenario's clock starts at a time that means nothing")
-    first = {message.content for message in run.history or () if message.role == "user"}
-    later = {
-        message.content
-        for call in run.model_calls[1:]
-        for message in call.input_messages or ()
-        if message.role == "user" and message.content not in first
-    }
-    if later:
+    later = later_turns(run)
+    if later and not _between_calls(root):
         made.notes.append(
             f"the user spoke again later ({len(later)} more message(s)); the request holds what began the run"
         )
+    elif later:
+        made.request = {
+            **made.request,
+            "later": [{"turn": place, "content": said} for place, said in enumerate(later, 2)],
+        }
+
+
+def later_turns(run: Trajectory) -> list[str]:
+    """What the user said after the model had first been asked: the messages of theirs that each call added.
+
+    A call's messages are the conversation so far, which answers of the model stand in, or its last part, or only what
+    is new in it.
+    """
+    if not run.model_calls:
+        return []
+    known = _users(run.model_calls[0])
+    begun = len(known)
+    for call in run.model_calls[1:]:
+        said = _users(call)
+        if any(message.role == "assistant" for message in call.input_messages or ()):
+            said = said[_overlap(known, said) :]
+        known += said
+    return known[begun:]
+
+
+def _overlap(known: Sequence[str], said: Sequence[str]) -> int:
+    """How many of what is said repeat the end of what is known."""
+    return next(
+        (n for n in range(min(len(known), len(said)), 0, -1) if list(known[-n:]) == list(said[:n])), 0
+    )
+
+
+def _between_calls(root: Span | None) -> bool:
+    """Whether the user may have spoken between two calls of the agent, and not from inside one.
+
+    A run whose first span is one call of a decorated agent was called once, whatever its loop heard meanwhile.
+    """
+    return root is None or root.scope != semconv.SCOPE or semconv.IMPORTED in root.resource
+
+
+def _users(call: ModelCall) -> list[str]:
+    return [m.content for m in call.input_messages or () if m.role == "user" and m.content]
+
+
+def _as_given(message: Message) -> dict[str, Json]:
+    """A message of the history in the form of OpenAI's API."""
+    said: dict[str, Json] = {"role": message.role, "content": message.content}
+    if message.tool_call_id is not None:
+        said["tool_call_id"] = message.tool_call_id
+    if message.tool_calls:
+        said["tool_calls"] = [
+            _call_as_given(wanted, f"call_{place}") for place, wanted in enumerate(message.tool_calls)
+        ]
+    return said
+
+
+def _call_as_given(wanted: RequestedCall, call_id: str) -> dict[str, Json]:
+    arguments = wanted.raw_arguments
+    return {
+        "id": wanted.call_id or call_id,
+        "type": "function",
+        "function": {
+            "name": wanted.name,
+            "arguments": json.dumps(wanted.arguments or {}) if arguments is None else arguments,
+        },
+    }
 
 
 def _own_json(span: Span | None, key: str) -> Json:
@@ -181,16 +246,7 @@ def _openai_shape(call: ModelCall) -> dict[str, Json]:
     message: dict[str, Json] = {"role": "assistant", "content": output.content}
     if output.tool_calls:
         message["tool_calls"] = [
-            {
-                "id": wanted.call_id or f"call_{call.index}_{place}",
-                "type": "function",
-                "function": {
-                    "name": wanted.name,
-                    "arguments": wanted.raw_arguments
-                    if wanted.raw_arguments is not None
-                    else json.dumps(wanted.arguments or {}),
-                },
-            }
+            _call_as_given(wanted, f"call_{call.index}_{place}")
             for place, wanted in enumerate(output.tool_calls)
         ]
     finish = call.finish_reason or ("tool_calls" if output.tool_calls else "stop")

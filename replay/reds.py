@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from redfirst.evaluators.statistics.proportions import clopper_pearson_lower, wilson
-from redfirst.replay.divergence import first_divergence
+from redfirst.replay.causes import parted
 from redfirst.replay.outcome import Result, RunOutcome
 from redfirst.replay.playing import EVERYTHING, INCIDENT, job, play
 from redfirst.replay.process import together
@@ -26,7 +26,9 @@ def recorded_red(proving: Proving) -> str:
     one = job(proving.folder, proving.agent, proving.project, turns=proving.folder.model, sources=INCIDENT)
     first, second = twice(proving.folder, one)
     proving.runs += [first, second]
-    _same_events(first, second)
+    divergence = parted(proving.folder, one, first, second)
+    if divergence is not None:
+        raise Refused(Refusal.NONDETERMINISTIC, divergence.said)
     for result in (first, second):
         _must_fail(proving, result)
     proving.red = first
@@ -34,7 +36,8 @@ def recorded_red(proving: Proving) -> str:
     live = len(execution.live_decisions)
     return (
         f"red twice for the same reason, equal events; {execution.tape_decisions} decisions by the tape, "
-        f"{live} live{': ' + '; '.join(execution.live_decisions[:3]) if live else ''}{_used(first, second)}"
+        f"{live} live{': ' + '; '.join(execution.live_decisions[:3]) if live else ''}{_used(first, second)}; "
+        f"{execution.closed}"
     )
 
 
@@ -81,12 +84,6 @@ def live_red(proving: Proving, runs: int | None) -> str:
 
 def _all(folder: Folder, jobs: Sequence[Job]) -> list[Result]:
     return together([partial(play, folder, one, hash_seed=seed) for seed, one in enumerate(jobs)])
-
-
-def _same_events(first: Result, second: Result) -> None:
-    divergence = first_divergence(first.execution, second.execution)
-    if divergence is not None:
-        raise Refused(Refusal.NONDETERMINISTIC, divergence.said)
 
 
 def _must_fail(proving: Proving, result: Result) -> None:

@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,11 +17,14 @@ from redfirst.evaluators.otlp import decode_traces
 from redfirst.replay import process
 from redfirst.replay.environment import event_lines
 from redfirst.replay.files import CannotWrite
+from redfirst.replay.frozen_programs import frozen_programs
 from redfirst.replay.stop import StopKind
 
 Json = Any
 
 TIMEOUT_SECONDS = 60.0
+FROZEN_VARIABLES = {"TZ": "UTC", "LC_ALL": "C.UTF-8"}
+"""Local time is part of the wall clock, and the locale of what programs print; machines differ in both."""
 LAGGING = ("subprocess", "process that was forked", "clock", "time of a file")
 """Words in the names of sources that may give the same value twice within a second."""
 
@@ -55,6 +58,8 @@ class Job:
     """Folders the agent may not read."""
     path: tuple[str, ...] = ()
     """What is put before ``sys.path``: where the agent's code is."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that the project sets for the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +79,10 @@ class Execution:
     live_decisions: tuple[str, ...] = ()
     unfrozen: Mapping[str, int] = field(default_factory=dict)
     """Sources of chance that were used and are not frozen."""
+    varied: tuple[str, ...] = ()
+    """Sources that another value was given of, as a run was told to."""
+    closed: str = ""
+    """What kept it from the scenario and the network, in words."""
     places: Mapping[str, str] = field(default_factory=dict)
     """Values that were this process's alone, and what they are: found in an event, they name its source."""
     output: str = ""
@@ -89,12 +98,16 @@ class Execution:
         return any(word in source for source in self.unfrozen for word in LAGGING)
 
 
-def execute(job: Job, *, hash_seed: int, timeout: float = TIMEOUT_SECONDS) -> Execution:
+def execute(
+    job: Job, *, hash_seed: int, timeout: float = TIMEOUT_SECONDS, vary: Sequence[str] = ()
+) -> Execution:
     """Execute the agent in a fresh Python process, in an empty folder.
 
     Args:
         job: what to execute.
         hash_seed: the child's ``PYTHONHASHSEED``; two runs with different ones expose set order.
+        vary: names of sources that the agent's code is to be given another value of, as another machine would;
+            ``"*"``: all that it uses.
         timeout: seconds after which the child is killed.
 
     Raises:
@@ -106,15 +119,18 @@ def execute(job: Job, *, hash_seed: int, timeout: float = TIMEOUT_SECONDS) -> Ex
         k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "OPENINFERENCE_", "REDFIRST_"))
     }
     environment |= {"PYTHONHASHSEED": str(hash_seed), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.setdefault("TZ", "UTC")  # local time is part of the wall clock, and machines differ in it
+    held = {**FROZEN_VARIABLES, **job.variables}
     seal = secrets.token_hex(16)
-    with _folder() as folder:
+    with _folder() as place:
+        folder = os.path.join(place, "work")  # noqa: PTH118 - a text, as the child is given it
+        os.mkdir(folder)  # noqa: PTH102
+        environment |= frozen_programs(place, environment.get("PATH", ""), job.world["start"])
         ended = process.converse(
             lambda writing: [sys.executable, "-m", "redfirst.replay.child", str(writing)],
-            _encoded(job, seal),
+            _encoded(job, seal, held=sorted(held), vary=list(vary)),
             complete=lambda heard: sealed(heard, seal) is not None,
             folder=folder,
-            environment=environment | {"TMPDIR": folder},
+            environment=environment | held | {"TMPDIR": folder},
             timeout=timeout,
         )
     output = ended.output.decode("utf-8", "replace")
@@ -146,8 +162,8 @@ def _folder() -> Iterator[str]:
         yield os.path.realpath(folder)
 
 
-def _encoded(job: Job, seal: str) -> bytes:
-    return json.dumps({"seal": seal} | {name: getattr(job, name) for name in job.__slots__}).encode()
+def _encoded(job: Job, seal: str, **more: Json) -> bytes:
+    return json.dumps({"seal": seal} | {name: getattr(job, name) for name in job.__slots__} | more).encode()
 
 
 def sealed(heard: bytes | bytearray, seal: str) -> bytes | None:
@@ -194,6 +210,8 @@ def _execution(job: Job, found: Mapping[str, Json], output: str, folder: str) ->
         tape_decisions=found["tape_decisions"],
         live_decisions=tuple(found["live_decisions"]),
         unfrozen=found["unfrozen"],
+        varied=tuple(found["varied"]),
+        closed=found["closed"],
         places={folder: "the working folder", str(found["pid"]): "the process id"},
         output=output,
         injected=found["injected"],

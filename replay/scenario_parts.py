@@ -32,17 +32,29 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+class LaterTurn(Part):
+    """What the user says in a later turn: found by the turn's number, never by what the agent said."""
+
+    turn: int = Field(ge=2)
+    content: str
+
+
 class Request(Part):
-    """What the agent is called with: exactly one of these."""
+    """What the agent is called with: exactly one of text, messages, arguments."""
 
     text: str | None = None
     messages: list[dict[str, Json]] | None = Field(default=None, min_length=1)
     arguments: dict[str, Json] | None = None
+    later: list[LaterTurn] = []
 
     @model_validator(mode="after")
     def _one(self) -> Request:
         if sum(value is not None for value in (self.text, self.messages, self.arguments)) != 1:
             raise ValueError("give exactly one of text, messages, arguments")
+        if [turn.turn for turn in self.later] != list(range(2, len(self.later) + 2)):
+            raise ValueError("later: the user's turns are numbered 2, 3, … in this order")
+        if self.later and self.arguments is not None:
+            raise ValueError("later: an agent called with arguments takes no further turn")
         return self
 
 

@@ -166,6 +166,11 @@ class ModelTape:
         self._left = list(turns)
         self._served = 0
 
+    @property
+    def left(self) -> int:
+        """How many turns have not been served."""
+        return len(self._left)
+
     def find(self, arguments: Mapping[str, Json]) -> ModelTurn:
         """The turn recorded for this request.
 

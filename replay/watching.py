@@ -15,6 +15,7 @@ _OPENED = frozenset({"open", "os.listdir", "os.scandir", "glob.glob"})
 _CONNECTED = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _LOOKED_UP = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
 _PROGRAMS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.system", "os.exec"})
+_CHANCE = ("/dev/random", "/dev/urandom", "/proc/sys/kernel/random/", "/etc/machine-id", "/etc/hostname")
 _FORKS = frozenset({"os.fork", "os.forkpty"})
 
 
@@ -34,6 +35,8 @@ def watch(environment: Environment, world: World, *, closed: Sequence[str], netw
             path = _path(args[0])
             if shut and path is not None and _inside(path, shut):
                 stop(StopKind.GRADER_READ, f"the agent opened {path}, the scenario it is judged by")
+            if path is not None and path.startswith(_CHANCE):
+                world.unfrozen[f"the machine's {path}"] += 1
         elif event in _CONNECTED and not network:
             if isinstance(args[1], tuple):
                 stop(

@@ -6,7 +6,8 @@ seed. Random numbers are drawn from one stream per calling module, named by it, 
 one module shifts no other module's ids. Not patched, but counted: ``os.urandom`` (hence ``secrets`` and
 ``random.SystemRandom``), subprocesses and threads, and, where the agent's own code asks for them, other
 clocks, environment variables, the process id, the working folder, the machine's name and times of files.
-A report names all that were used; two runs that differ name them as the likely source.
+A report names all that were used; two runs that differ name them as the likely source. A run may be told to
+*vary* what differs from machine to machine: the agent's own code is then given another value of it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import functools
 import hashlib
 import os
 import random
+import re
 import socket
 import sys
 import time
@@ -54,21 +56,48 @@ _UNFROZEN = (
     (socket, ("gethostname",), "the machine, socket."),
 )
 """What is counted when the agent's own code calls it: the module, the functions, what they are called."""
+_MACHINE = ("gethostname", "uname", "getlogin")
+VARIABLE = "environment variable "
+"""How the name of a source begins that is an environment variable."""
+EVERYTHING = "*"
+"""In place of the names of sources: all that can be varied."""
+_NEEDED_TO_RUN = re.compile(r"^(PATH|TMPDIR|VIRTUAL_ENV|SSL_.*|LD_.*|DYLD_.*|PYTHON.*)$")
+_COPYING = ("copy", "__iter__")  # of the whole environment, for a program that is to be started
 _TIMES_OF_FILES = ("stat", "lstat", "getmtime", "getatime", "getctime")
+_SWITCHES = {"true": "false", "false": "true", "yes": "no", "no": "yes", "on": "off", "off": "on"}
 _DRAWING = ("random", "secrets", "uuid", "tempfile", "importlib._bootstrap", "importlib._bootstrap_external")
 _KEPT_TO_ITSELF = frozenset({"multiprocessing.process"})  # draws a key at import that no event ever holds
 _BETWEEN = frozenset(
-    {"os", "_collections_abc", "pathlib", "pathlib._local", "platform", "genericpath", "collections.abc"}
-)
+    {
+        "os", "_collections_abc", "pathlib", "pathlib._local", "platform", "genericpath", "collections.abc", "posixpath",
+        "getpass",
+    }
+)  # fmt: skip
 
 
 class World:
     """Time and chance of one run, all of it a function of a start and a seed."""
 
-    def __init__(self, *, start: float, tick: float, seed: int) -> None:
-        """``start`` is Unix seconds; ``tick`` is how far each recorded event moves the clock, in seconds."""
+    def __init__(
+        self,
+        *,
+        start: float,
+        tick: float,
+        seed: int,
+        held: Collection[str] = (),
+        vary: Collection[str] = (),
+    ) -> None:
+        """``start`` is Unix seconds; ``tick`` is how far each recorded event moves the clock, in seconds.
+
+        ``held`` are the environment variables that the project has set, and ``vary`` the names of sources to give
+        another value of, or ``EVERYTHING``.
+        """
         self.seed = seed
         self.tick = tick
+        self._held = set(held)
+        self._vary = frozenset(vary)
+        self.varied: set[str] = set()
+        """Sources that another value was given of."""
         self.unfrozen: Counter[str] = Counter()
         """Sources of chance that were used and are not frozen, with the module that used them."""
         self._own: tuple[str, ...] = ()
@@ -91,13 +120,17 @@ class World:
         uuid.uuid1 = _Standin(uuid.uuid1, self._uuid)
         counted = self._counted(os.urandom, "os.urandom")
         os.urandom = random._urandom = counted  # type: ignore[attr-defined]  # noqa: SLF001 - secrets draws here
+        if hasattr(os, "getrandom"):
+            os.getrandom = self._counted(os.getrandom, "os.getrandom")
         for module, names, what in _UNFROZEN:
             for name in names:
                 if hasattr(module, name):
-                    setattr(module, name, self._noticed(getattr(module, name), f"{what}{name}"))
+                    does = self._noticed_machine if name in _MACHINE else self._noticed
+                    setattr(module, name, does(getattr(module, name), f"{what}{name}"))
         os.stat = self._noticed(os.stat, "the time of a file, os.stat", asked_by=_TIMES_OF_FILES)
         surroundings: Any = type(os.environ)
         surroundings.__getitem__ = self._noticed_variable(surroundings.__getitem__)
+        surroundings.__setitem__ = self._set_variable(surroundings.__setitem__)
 
     def thaw_clock(self) -> None:
         """Give the process its wall clock back."""
@@ -153,15 +186,42 @@ class World:
 
         return _Standin(function, notice)
 
+    def _noticed_machine(self, function: Callable[..., Any], what: str) -> Callable[..., Any]:
+        def notice() -> Any:
+            value = function()
+            return _elsewhere(value) if self._notice(what) and self._varies(what) else value
+
+        return _Standin(function, notice)
+
     def _noticed_variable(self, original: Callable[..., str]) -> Callable[..., str]:
         def get(surroundings: Any, key: Any) -> str:
             value = original(surroundings, key)
-            self._notice(f"environment variable {key}")
-            return value
+            if key in self._held:
+                return value
+            what = f"{VARIABLE}{key}"
+            noticed = self._notice(what)
+            copying = _calling(_BETWEEN)[1] in _COPYING
+            if not noticed or copying or _NEEDED_TO_RUN.match(str(key)) or not self._varies(what):
+                return value
+            return str(_elsewhere(value))
 
         return get
 
-    def _notice(self, what: str, asked_by: Sequence[str] = ()) -> None:
+    def _set_variable(self, original: Callable[..., None]) -> Callable[..., None]:
+        def put(surroundings: Any, key: Any, value: Any) -> None:
+            original(surroundings, key, value)
+            self._held.add(key)  # the machine has no say in it any more
+
+        return put
+
+    def _varies(self, what: str) -> bool:
+        """Whether another value of a source is to be given; it is then."""
+        if not self._vary.intersection((what, EVERYTHING)):
+            return False
+        self.varied.add(what)
+        return True
+
+    def _notice(self, what: str, asked_by: Sequence[str] = ()) -> bool:
         """Count a source when the agent's own code asked for it: libraries ask for these all the time.
 
         ``asked_by``: the functions of the standard library that may stand between; any when not given.
@@ -169,9 +229,26 @@ class World:
         frame, below = _calling(_BETWEEN)
         file = frame.f_code.co_filename
         if not file.startswith(self._own) or "site-packages" in file:
-            return
-        if not asked_by or below is None or below in asked_by:
-            self.unfrozen[f"{what} in {frame.f_globals.get('__name__', '?')}"] += 1
+            return False
+        if asked_by and below is not None and below not in asked_by:
+            return False
+        self.unfrozen[f"{what} in {frame.f_globals.get('__name__', '?')}"] += 1
+        return True
+
+
+def _elsewhere(value: Any) -> Any:
+    """What another machine might say in place of this: a number for a number, a switch for a switch."""
+    if isinstance(value, os.uname_result):
+        return os.uname_result((value[0], _elsewhere(value[1]), *value[2:]))
+    text = str(value)
+    switched = _SWITCHES.get(text.lower())
+    if switched is not None:
+        return switched
+    if re.fullmatch(r"-?[0-9]{1,9}", text):
+        return str(int(text) + 1)
+    if re.fullmatch(r"-?[0-9]{1,9}\.[0-9]{1,9}", text):
+        return str(float(text) + 1)
+    return f"{text}-elsewhere"
 
 
 class _Standin:

@@ -20,6 +20,7 @@ ADAPTED = {
     "langchain_core.tools.base": "redfirst.instrumentation.adapters.langchain:tools",
     "openai.resources.chat.completions.completions": "redfirst.instrumentation.adapters.openai_client:completions",
     "openai.resources.responses.responses": "redfirst.instrumentation.adapters.openai_client:responses",
+    "mcp.client.session": "redfirst.instrumentation.adapters.mcp_client:sessions",
     "pydantic_ai.toolsets.function": "redfirst.instrumentation.adapters.pydantic_ai:tools",
     "agents.tool": "redfirst.instrumentation.adapters.openai_agents:tools",
 }

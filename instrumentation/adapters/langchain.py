@@ -208,22 +208,26 @@ class _Played:
         stand_in = copy.copy(self._tool)
 
         def _run(*_args: Any, **_more: Any) -> Any:
-            return self._answer()
+            answer = self._asked()
+            return self._told(answer, door.given(answer))
 
         async def _arun(*_args: Any, **_more: Any) -> Any:
-            return self._answer()
+            answer = self._asked()
+            return self._told(answer, await door.arrived(answer))
 
         object.__setattr__(stand_in, "_run", _run)
         object.__setattr__(stand_in, "_arun", _arun)
         return stand_in
 
-    def _answer(self) -> Any:
+    def _asked(self) -> door.Answer:
         self.asked = True
         standing = door.interceptor()
         if standing is None:
             raise AssertionError("the door was left in the middle of a call")
-        answer = standing.call(self.call)
-        value = as_promised(door.given(answer), self.call.function)
+        return standing.call(self.call)
+
+    def _told(self, answer: door.Answer, given: Any) -> Any:
+        value = as_promised(given, self.call.function)
         pair = self._tool.response_format == "content_and_artifact"
         if isinstance(answer, door.Played) and answer.failed and self._call_id is not None:
             from langchain_core.messages import ToolMessage

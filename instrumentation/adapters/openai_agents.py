@@ -27,7 +27,7 @@ def tools(module: ModuleType) -> None:
     async def invoked(*, function_tool: Any, context: Any, arguments: str) -> Any:
         standing = door.interceptor()
         function = _function(function_tool)
-        if standing is None or comes_itself(function) or getattr(function_tool, "_is_agent_tool", False):
+        if standing is None or comes_itself(function):
             return await invoke(function_tool=function_tool, context=context, arguments=arguments)
         named = arguments_of(arguments)
         call = door.DoorCall(
@@ -36,13 +36,18 @@ def tools(module: ModuleType) -> None:
             arguments={"input": arguments} if named is None else plain(named),
             function=function,
         )
+        if getattr(function_tool, "_is_agent_tool", False):
+            standing.ran(call)
+            return await invoke(function_tool=function_tool, context=context, arguments=arguments)
         if named is None:  # the SDK refuses it before the function is called
             standing.refused(call)
             return await invoke(function_tool=function_tool, context=context, arguments=arguments)
 
         async def answered(_context: Any, _arguments: str) -> Any:
             answer = standing.call(call)
-            value = as_promised(door.given(answer), function)
+            value = as_promised(await door.arrived(answer), function)
+            if _of_a_server(function_tool) and not isinstance(value, str):
+                value = json.dumps(value, ensure_ascii=False)  # as its server says it: in text
             if isinstance(answer, door.Played) and answer.failed:
                 _mark_failed(call.name, value)
             return value
@@ -58,6 +63,12 @@ def _function(tool: Any) -> Callable[..., Any]:
     wrapped = getattr(tool.on_invoke_tool, "_get_wrapped_callable", None)
     found = wrapped() if wrapped is not None else None
     return found if callable(found) else unannotated
+
+
+def _of_a_server(function_tool: Any) -> bool:
+    """Whether it is a tool of the Model Context Protocol."""
+    origin = getattr(function_tool, "_tool_origin", None)
+    return str(getattr(getattr(origin, "type", None), "value", "")) == "mcp"
 
 
 def _mark_failed(name: str, said: Any) -> None:

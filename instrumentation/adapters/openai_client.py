@@ -1,6 +1,6 @@
 """The OpenAI client, which the OpenAI Agents SDK and pydantic-ai's OpenAI models call: chat completions and responses.
 
-A request for a stream is not answered here: it goes on to the network, which a recorded replay has closed.
+A request for a stream is answered by one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,12 @@ from typing import Any
 from redfirst.evaluators import semconv
 from redfirst.instrumentation import door
 from redfirst.instrumentation.adapters import hold
+from redfirst.instrumentation.adapters.openai_streams import (
+    as_raw,
+    parts_of_completion,
+    parts_of_response,
+    stream_of,
+)
 from redfirst.instrumentation.adapters.recorded import offer_model
 from redfirst.instrumentation.capture import to_json
 from redfirst.instrumentation.conversation import Reply, read_reply
@@ -23,15 +29,19 @@ _OF_TRANSPORT = ("extra_headers", "extra_query", "extra_body", "timeout", "strea
 
 def completions(module: ModuleType) -> None:
     """Have chat completions answered at the door."""
-    _adapt(module.Completions, module.AsyncCompletions, _completion)
+    _adapt(module.Completions, module.AsyncCompletions, _completion, parts_of_completion)
 
 
 def responses(module: ModuleType) -> None:
     """Have responses answered at the door."""
-    _adapt(module.Responses, module.AsyncResponses, _response)
+    _adapt(module.Responses, module.AsyncResponses, _response, parts_of_response)
 
 
-def _adapt(plain: Any, asynchronous: Any, build: Callable[[Any, Reply, Mapping[str, Any]], Any]) -> None:
+Build = Callable[[Any, Reply, Mapping[str, Any]], Any]
+Parts = Callable[[Any, Mapping[str, Any]], list[Any]]
+
+
+def _adapt(plain: Any, asynchronous: Any, build: Build, parts: Parts) -> None:
     (create,) = hold(plain, "create")
     (acreate,) = hold(asynchronous, "create")
 
@@ -40,21 +50,27 @@ def _adapt(plain: Any, asynchronous: Any, build: Callable[[Any, Reply, Mapping[s
         answer = _ask(more)
         if answer is door.Door.PASS_THROUGH:
             return create(self, *args, **more)
-        return _built(door.given(answer), more, build)
+        whole = _built(door.given(answer), more, build)
+        if more.get("stream") is True:
+            whole = stream_of(parts(whole, more), asynchronous=False)
+        return as_raw(whole, more.get("extra_headers"), asynchronous=False)
 
     @functools.wraps(acreate)
     async def acreated(self: Any, *args: Any, **more: Any) -> Any:
         answer = _ask(more)
         if answer is door.Door.PASS_THROUGH:
             return await acreate(self, *args, **more)
-        return _built(door.given(answer), more, build)
+        whole = _built(await door.arrived(answer), more, build)
+        if more.get("stream") is True:
+            whole = stream_of(parts(whole, more), asynchronous=True)
+        return as_raw(whole, more.get("extra_headers"), asynchronous=True)
 
     plain.create = created
     asynchronous.create = acreated
 
 
 def _ask(more: Mapping[str, Any]) -> door.Answer:
-    if door.interceptor() is None or more.get("stream") is True:
+    if door.interceptor() is None:
         return door.Door.PASS_THROUGH
     return offer_model("openai", _set(more))
 
@@ -67,9 +83,7 @@ def _set(more: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _built(
-    recorded: Any, more: Mapping[str, Any], build: Callable[[Any, Reply, Mapping[str, Any]], Any]
-) -> Any:
+def _built(recorded: Any, more: Mapping[str, Any], build: Build) -> Any:
     reply = read_reply(recorded)
     if reply is None:
         raise TypeError(f"no recorded reply of a chat model: {to_json(recorded)[:200]}")

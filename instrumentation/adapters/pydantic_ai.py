@@ -31,7 +31,7 @@ def tools(module: ModuleType) -> None:
 
         async def answered(_arguments: dict[str, Any], _context: Any) -> Any:
             answer = standing.call(call)
-            value = as_promised(door.given(answer), function)
+            value = as_promised(await door.arrived(answer), function)
             if isinstance(answer, door.Played) and answer.failed:
                 from pydantic_ai import ModelRetry
 

@@ -15,7 +15,7 @@ from redfirst.evaluators import MISSING, CallStatus, Completeness, Source, Stop,
 from redfirst.evaluators.errors import UnreadableInput
 from redfirst.evaluators.otlp import decode
 from redfirst.evaluators.reading import read, read_runs, read_trajectory
-from redfirst.evaluators.span import LogRecord, Span
+from redfirst.evaluators.span import LogRecord, Span, StatusCode
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "otlp"
 _BODY = re.compile(r"(?P<capture>.+?)(?:\.(?P<order>\d+))?(?:\.logs)?\.otlp\.pb")
@@ -323,6 +323,73 @@ def test_calls_are_recovered_from_messages():
     )
     assert run.coarse_order
     assert [gap.fact for gap in run.coverage.reconstructed] == ["tool_calls[0].status"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Tool execution was not approved.",  # the OpenAI Agents SDK
+        "The tool call was denied.",  # pydantic-ai
+        "User rejected the tool call for `get` with id c1",  # LangChain
+    ],
+)
+def test_a_call_that_nobody_approved_of_is_denied(told: str) -> None:
+    """The model was told so; the tool never ran, and made no error."""
+    history = [
+        {"role": "user", "parts": [says("hi")]},
+        {"role": "assistant", "parts": [wants("get", {"k": 1}, "c1")]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": told}]},
+    ]
+    run = read_trajectory(
+        [chat(1, None, wants("get", {"k": 1}, "c1")), chat(2, None, says("no"), asked=history)]
+    )
+    (call,) = run.tool_calls
+
+    assert (call.status, call.ran, call.result, call.error) == (CallStatus.DENIED, False, MISSING, told)
+
+
+def test_a_call_that_waited_for_approval_is_one_call() -> None:
+    """Its span is written when it is asked for and again when it runs; one that was then rejected never ran."""
+    told = [
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "done"}]},
+        {
+            "role": "tool",
+            "parts": [
+                {"type": "tool_call_response", "id": "c2", "response": "Tool execution was not approved."}
+            ],
+        },
+    ]
+    run = read_trajectory(
+        [
+            chat(1, None, wants("put", {"k": 1}, "c1"), wants("put", {"k": 2}, "c2")),
+            tool(2, None, "put", {"k": 1}, None),
+            tool(3, None, "put", {"k": 2}, None),
+            tool(4, None, "put", {"k": 1}, "done"),
+            chat(5, None, says("one"), asked=told),
+        ]
+    )
+
+    assert facts(run) == [
+        ("put", {"k": 1}, CallStatus.OK, 0, False),
+        ("put", {"k": 2}, CallStatus.DENIED, 0, False),
+    ]
+    assert run.tool_calls[0].span_id == f"{4:016x}"
+
+
+def test_a_span_that_says_the_call_was_rejected_is_no_tool_error() -> None:
+    """As OpenInference writes it for the OpenAI Agents SDK; a tool that speaks of a rejection has run."""
+    rejected = (
+        "Not today.: {'tool_name': 'get', 'error': 'Tool execution for c1 was manually rejected by user.'}"
+    )
+    spans = [
+        chat(1, None, wants("get", {}, "c1"), wants("put", {}, "c2")),
+        tool(2, None, "get", {}, None, status=StatusCode.ERROR, status_message=rejected),
+        tool(3, None, "put", {}, None, status=StatusCode.ERROR, status_message="the bank rejected it"),
+        chat(4, None, says("no")),
+    ]
+    run = read_trajectory(spans)
+
+    assert [call.status for call in run.tool_calls] == [CallStatus.DENIED, CallStatus.TOOL_ERROR]
 
 
 def test_call_ids_that_begin_anew_every_turn_are_kept_apart():

@@ -103,17 +103,24 @@ class ModelServer:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 speak = {"/v1/chat/completions": _chat, "/v1/responses": _response}.get(self.path)
                 name = outer._script_of(json.dumps(body, ensure_ascii=False))
-                if speak is None or name is None or body.get("stream"):
+                streamed = bool(body.get("stream"))
+                if speak is None or name is None or (streamed and speak is not _response):
                     self._answer(400, {"error": {"message": "nothing is scripted for this request"}})
                     return
                 with outer._lock:
                     outer.requests.append((self.path, name))
-                self._answer(200, speak(body, name, outer.scripts[name]))
+                answer = speak(body, name, outer.scripts[name])
+                if streamed:
+                    self._send(200, _events(answer), "text/event-stream")
+                else:
+                    self._answer(200, answer)
 
             def _answer(self, status: int, answer: dict[str, Any]) -> None:
-                text = json.dumps(answer).encode()
+                self._send(status, json.dumps(answer).encode(), "application/json")
+
+            def _send(self, status: int, text: bytes, kind: str) -> None:
                 self.send_response(status)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text)
@@ -122,6 +129,29 @@ class ModelServer:
                 """Nothing."""
 
         return Handler
+
+
+def _events(answer: dict[str, Any]) -> bytes:
+    """An answer of ``/v1/responses`` as the events of its stream: texts in halves."""
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": {**answer, "output": []}}]
+    for place, item in enumerate(answer["output"]):
+        events.append({"type": "response.output_item.added", "item": item, "output_index": place})
+        text = item["content"][0]["text"] if item["type"] == "message" else ""
+        events += [
+            {
+                "type": "response.output_text.delta", "delta": half, "item_id": item["id"], "output_index": place,
+                "content_index": 0, "logprobs": [],
+            }
+            for half in (text[: len(text) // 2], text[len(text) // 2 :])
+            if half
+        ]  # fmt: skip
+        events.append({"type": "response.output_item.done", "item": item, "output_index": place})
+    events.append({"type": "response.completed", "response": answer})
+    lines = [
+        f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
+        for number, event in enumerate(events)
+    ]
+    return "".join(lines).encode()
 
 
 def _call_id(name: str, turn: int, place: int) -> str:

@@ -137,12 +137,15 @@ class Desk:
             text = text.replace(before, after)
         (self.folder / name).write_text(text, encoding="utf-8")
 
-    def answer(self, script: str) -> str:
-        """Run the program in production; what it exports lies in ``traces`` then. Its flagged run's id."""
+    def answer(self, script: str, *words: str) -> str:
+        """Run the program in production, with these words before the request; its exports lie in ``traces`` then.
+
+        Its flagged run's id.
+        """
         recorder = Recorder()
         try:
             said = self.programs.run(
-                [self.python, self.folder / "support.py", SCRIPTS[script].request],
+                [self.python, self.folder / "support.py", *words, SCRIPTS[script].request],
                 OPENAI_BASE_URL=self.model.url,
                 OPENAI_API_KEY="none",
                 OTEL_EXPORTER_OTLP_ENDPOINT=recorder.url,

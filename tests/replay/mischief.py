@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +19,7 @@ from opentelemetry import trace
 from shop import make
 
 from redfirst.evaluators import semconv
-from redfirst.instrumentation import agent, door
+from redfirst.instrumentation import agent, door, tool
 
 
 def writing_spans():
@@ -53,7 +55,7 @@ def out_of_the_door():
 
 FORGED = {
     "imported": True, "pid": 1, "stop": None, "error": None, "answer": "x", "events": [], "tape_decisions": 1,
-    "live_decisions": [], "unfrozen": {}, "spans": {},
+    "live_decisions": [], "unfrozen": {}, "varied": [], "closed": "", "spans": {},
 }  # fmt: skip
 
 
@@ -204,9 +206,131 @@ process_id = _noting(os.getpid)
 folder = _noting(os.getcwd)
 temporary = _noting(tempfile.mktemp)
 variable = _noting(lambda: os.getenv("HOME"))
-today = _noting(lambda: subprocess.run(["date", "+%F"], capture_output=True, text=True, check=True).stdout)
+machine = _noting(socket.gethostname)
+drawn_by_the_kernel = _noting(lambda: Path("/proc/sys/kernel/random/uuid").read_text())
+
+
+def _date(*arguments):
+    return subprocess.run(["date", *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+
+today = _noting(lambda: f"{_date('+%F %H:%M')} then {_date('-d', '2020-01-01', '+%F')}")
+switched_by_variable = _noting(lambda: "home" if os.environ["HOME"] else "nowhere")
+
+
+def _threads(ordered):
+    """Looks an order up in two threads, and notes which was answered first, or only that both were."""
+
+    def extra(tools):
+        came = []
+
+        def one(place):
+            tools["lookup"]("A-1")
+            came.append(place)
+
+        threads = [threading.Thread(target=one, args=(place,)) for place in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        noted[0] = "".join(sorted(came) if ordered else came)
+
+    noted = [""]
+    return make(extra=extra, note=lambda: noted[0])
+
+
+def racing_threads():
+    return _threads(ordered=False)
+
+
+def sorted_threads():
+    return _threads(ordered=True)
+
+
+def racing_tasks():
+    """Looks an order up in two tasks, and notes which was answered first."""
+
+    @tool(effect="read")
+    async def lookup(order: str) -> dict:
+        raise AssertionError("a replay reached a live tool")
+
+    async def both():
+        came = []
+
+        async def one(place):
+            await lookup("A-1")
+            came.append(place)
+
+        await asyncio.gather(one("a"), one("b"))
+        return "".join(came)
+
+    noted = [""]
+
+    def extra(tools):
+        noted[0] = asyncio.run(both())
+
+    return make(extra=extra, note=lambda: noted[0])
+
+
 local_time = _noting(lambda: time.strftime("%H:%M %Z"))
 addressed = _noting(object)
+
+
+CHECK = "verify-before-cancel"
+
+
+def grep(folder):
+    """What grep finds of the check."""
+    found = subprocess.run(["grep", "-rsl", CHECK, folder], capture_output=True, text=True)
+    return found.stdout.strip() or "nothing"
+
+
+def read_natively(folder):
+    """What C's own open finds."""
+    descriptor = ctypes.CDLL(None).open(f"{folder}/scenario.yaml".encode(), os.O_RDONLY)
+    if descriptor < 0:
+        return "nothing"
+    os.close(descriptor)
+    return "a descriptor"
+
+
+def read_in_a_fork(folder):
+    """What another Python finds, without our hook in it."""
+    code = "import pathlib, sys; print(len(pathlib.Path(sys.argv[1], 'scenario.yaml').read_text()))"
+    found = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True)
+    return found.stdout.strip() or "nothing"
+
+
+LOOKS = {"grepping": grep, "reading_natively": read_natively, "reading_in_a_fork": read_in_a_fork}
+
+
+def _looking(look):
+    def handle(request):
+        answer = make()(request)
+        print(json.dumps(look(os.environ["SNOOP_IN"])))
+        return answer
+
+    return lambda: handle
+
+
+grepping, reading_natively, reading_in_a_fork = map(_looking, LOOKS.values())
+walking = _looking(lambda folder: [path.read_text() for path in Path(folder).glob("*.yaml")])
+walking_past = _noting(lambda: "nothing")
+
+
+def calling_out():
+    """Has another program connect."""
+    code = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('reached')"
+
+    def handle(request):
+        answer = make()(request)
+        called = subprocess.run(
+            [sys.executable, "-c", code, os.environ["CALL_AT"]], capture_output=True, text=True
+        )
+        print(json.dumps(called.stdout.strip() or "nothing"))
+        return answer
+
+    return handle
 
 
 def file_time():

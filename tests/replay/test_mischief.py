@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from redfirst.evaluators import ConfigurationError
+from redfirst.replay.project import load_project
 from redfirst.replay.proof import prove
 from redfirst.replay.report import Refusal, Report
 
@@ -74,9 +76,10 @@ def test_an_agent_of_any_habit_is_executed_to_its_end(prey: Place, factory: str)
     assert report.proven, report.because
 
 
-@pytest.mark.parametrize("factory", ["unseeded", "as_class_attributes", "local_time"])
+@pytest.mark.parametrize("factory", ["unseeded", "as_class_attributes", "local_time", "sorted_threads"])
 def test_chance_and_local_time_are_frozen(prey: Place, factory: str) -> None:
-    """An unseeded ``Random`` and the time zone are functions of the scenario; patched functions bind to no object."""
+    """An unseeded ``Random`` and the time zone are functions of the scenario; patched functions bind to no object.
+    What threads bring may be put in order."""
     report = proof_of(prey, factory)
 
     assert report.proven, report.because
@@ -91,27 +94,58 @@ def test_chance_and_local_time_are_frozen(prey: Place, factory: str) -> None:
         ("folder", "the working folder"),
         ("temporary", "the working folder"),
         ("addressed", "the address of an object"),
+        ("variable", "alone was changed: environment variable HOME."),
+        ("machine", "alone was changed: the machine, socket.gethostname."),
+        ("drawn_by_the_kernel", "the machine's /proc/sys/kernel/random/uuid"),
+        ("racing_threads", "alone was changed: the order in which concurrent calls are answered."),
+        ("racing_tasks", "alone was changed: the order in which concurrent calls are answered."),
     ],
 )
 def test_what_is_not_frozen_is_found_and_named(prey: Place, factory: str, named: str) -> None:
-    """Sources that may stand still for a second are run in two different ones."""
+    """Sources that may stand still for a second, or on one machine, are run in two of them."""
     report = proof_of(prey, factory)
 
     assert report.refusal is Refusal.NONDETERMINISTIC, report.because
     assert named in report.because
 
 
-@pytest.mark.parametrize(
-    ("factory", "named"),
-    [("today", "the output of subprocess 'date'"), ("variable", "environment variable HOME in mischief")],
-)
-def test_what_two_runs_cannot_show_is_named_in_the_proof(prey: Place, factory: str, named: str) -> None:
-    """A source that changes by the day or by the machine agrees today; a reader is told that it was used."""
+@pytest.mark.parametrize("factory", ["today", "switched_by_variable"])
+def test_what_does_not_reach_an_event_is_named_in_the_proof(prey: Place, factory: str) -> None:
+    """Code that uses a source and does the same whatever it says is proven; a reader is told what was used."""
+    named = {
+        "today": "the output of subprocess 'date'",
+        "switched_by_variable": "environment variable HOME in mischief",
+    }
     report = proof_of(prey, factory)
 
     assert report.proven, report.because
-    assert named in next(step.said for step in report.steps if step.name == "S4")
-    assert named in (prey.scenario / "proof.json").read_text()
+    assert named[factory] in next(step.said for step in report.steps if step.name == "S4")
+    assert named[factory] in (prey.scenario / "proof.json").read_text()
+
+
+def test_the_program_date_tells_the_frozen_clock(prey: Place) -> None:
+    """Of the day of the incident; what it is asked to convert it converts."""
+    path = prey.scenario / "scenario.yaml"
+    path.write_text(re.sub(r"start: .*", "start: '2025-02-03T04:05:06Z'", path.read_text()))
+
+    report = proof_of(prey, "today")
+
+    assert report.proven, report.because
+    called = [line for line in report.red.execution.events if '"cancel"' in line] if report.red else []
+    assert "2025-02-03 04:05 then 2020-01-01" in called[0]
+
+
+def test_a_variable_that_the_project_sets_is_the_same_everywhere(prey: Place) -> None:
+    """It is given to every replay, and no longer a source of chance."""
+    (prey.project.root / "redfirst.yaml").write_text(
+        'agents:\n  shop: {call: "shop:bad", environment: {HOME: /srv/agent}}\n'
+    )
+    report = prove(prey.scenario, load_project(prey.project.root), agent="mischief:variable")
+
+    assert report.proven, report.because
+    assert report.red is not None
+    assert not report.red.execution.unfrozen
+    assert any('"note":"/srv/agent"' in line for line in report.red.execution.events)
 
 
 @pytest.mark.parametrize(
