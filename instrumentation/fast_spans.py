@@ -1,0 +1,366 @@
+"""Spans of the OpenTelemetry SDK, made with a fraction of its work. Imported only where the SDK is in use.
+
+``FastSpan`` is a subclass of the SDK's own span: processors, exporters and user code meet an ordinary one, and all
+that a user may do to it is the SDK's code. Ours is how it is made (a plain dict holds the attributes until somebody
+touches them), how the sampler is asked (the verdicts of the SDK's own samplers are known beforehand), and how it ends
+(processors are given the span itself, which is immutable by then, not a copy).
+
+It relies on names that the SDK keeps to itself, so it is tried out first, and where anything differs the tracer's own
+``start_span`` is used instead.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from time import time_ns
+from types import MappingProxyType
+from typing import Any
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.attributes import BoundedAttributes
+from opentelemetry.context import Context
+from opentelemetry.sdk import trace as sdk
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
+from opentelemetry.sdk.trace.sampling import (
+    ALWAYS_OFF,
+    ALWAYS_ON,
+    Decision,
+    ParentBased,
+    Sampler,
+    StaticSampler,
+    TraceIdRatioBased,
+)
+from opentelemetry.sdk.util import BoundedList
+from opentelemetry.trace import SpanContext, TraceFlags
+
+from redfirst.instrumentation.counting import CountedSampler, SpanCounter
+from redfirst.instrumentation.exporting import BoundedProcessor
+from redfirst.instrumentation.tracing import Tracing
+
+_ALL = 1 << 64
+_LOW = _ALL - 1
+_SAMPLED, _RANDOM = 1, 2
+_UNSET = trace.Status(trace.StatusCode.UNSET)
+_STATE = trace.TraceState()
+_FLAGS = [TraceFlags(value) for value in range(4)]
+_SPAN_KEY = trace.propagation._SPAN_KEY
+_SUPPRESSED = otel_context._SUPPRESS_INSTRUMENTATION_KEY
+_ENOUGH_ATTRIBUTES, _ENOUGH_CHARACTERS = 64, 256
+"""Lower limits are left to the SDK's own containers."""
+_SILENT = (sdk.SpanProcessor, BatchSpanProcessor, SimpleSpanProcessor, BoundedProcessor)
+"""Their ``on_start`` does nothing."""
+
+
+class _Lazy:
+    """An empty bounded list, made when somebody asks for it."""
+
+    def __init__(self, name: str, limit: str) -> None:
+        self._name, self._limit = name, limit
+
+    def __get__(self, span: Any, owner: type | None = None) -> Any:
+        if span is None:
+            return self
+        made: BoundedList[Any] = BoundedList(getattr(span._limits, self._limit))
+        return span.__dict__.setdefault(self._name, made)
+
+
+class FastSpan(sdk._Span):
+    """An SDK span whose containers are made when they are needed."""
+
+    _kind = trace.SpanKind.INTERNAL
+    _status = _UNSET
+    _end_time: int | None = None
+    _trace_config = None
+    _record_exception = _set_status_on_exception = True
+    _record_end_metrics = None
+    _bounded: BoundedAttributes | None = None
+    _events = _Lazy("_events", "max_events")
+    _links = _Lazy("_links", "max_links")
+    _data: dict[str, Any]
+    _ends: tuple[Callable[[Any], None], ...]
+
+    @property
+    def _attributes(self) -> Any:
+        """What the inherited methods write to: the same dict in the SDK's clothes."""
+        made = self._bounded
+        if made is None:
+            limits = self._limits
+            made = BoundedAttributes(
+                limits.max_span_attributes,
+                None,
+                immutable=False,
+                max_value_len=limits.max_span_attribute_length,
+            )
+            made._dict = self._data  # shared: it is filled once
+            made._immutable = self._end_time is not None
+            made = self.__dict__.setdefault("_bounded", made)
+        return made
+
+    @_attributes.setter
+    def _attributes(self, value: Any) -> None:
+        self._bounded = value  # processors of others assign it
+
+    @property
+    def attributes(self) -> Any:
+        return MappingProxyType(self._data if self._bounded is None else self._bounded)
+
+    def end(self, end_time: int | None = None) -> None:
+        """End it, as user code may."""
+        with self._lock:
+            if self._end_time is not None:
+                return
+            self._end_time = time_ns() if end_time is None else end_time
+            if self._bounded is not None:
+                self._bounded._immutable = True
+        for told in self._ends:
+            told(self)
+
+    def __deepcopy__(self, memory: Any) -> Any:
+        return self._readable_span()
+
+
+class FastTracing(Tracing):
+    """A provider of the SDK whose parts are all known."""
+
+    def __init__(self, provider: Any, tracer: Any) -> None:
+        super().__init__(provider, tracer)
+        self._class = type(
+            "_Span",
+            (FastSpan,),
+            {
+                "_sampler": tracer.sampler,
+                "_limits": tracer._span_limits,
+                "_instrumentation_scope": tracer._instrumentation_scope,
+                "_instrumentation_info": tracer.instrumentation_info,
+                "_span_processor": tracer.span_processor,
+                "_resource": tracer.resource,
+            },
+        )
+        self._sampler = tracer.sampler
+        self._resource = tracer.resource
+        self._counter = _counter_of(tracer.sampler)
+        self._bounds = _bounds(_uncounted(tracer.sampler))
+        ids = tracer.id_generator
+        self._trace_id, self._span_id = ids.generate_trace_id, ids.generate_span_id
+        random = getattr(ids, "is_trace_id_random", None)
+        self._random = _RANDOM if random is not None and random() else 0
+        limits = tracer._span_limits
+        self._plain = (limits.max_span_attributes or _ENOUGH_ATTRIBUTES) >= _ENOUGH_ATTRIBUTES and (
+            limits.max_span_attribute_length is None
+        )
+        self._most = limits.max_span_attributes or _ALL
+        self._processors: Sequence[Any] = ()
+        self._starts: tuple[Callable[..., None], ...] = ()
+        self._refresh()
+
+    def current(self) -> bool:
+        tracer: Any = self.tracer
+        return tracer.sampler is self._sampler and tracer.resource is self._resource
+
+    def _refresh(self) -> None:
+        processor: Any = self.tracer.span_processor  # type: ignore[attr-defined] # the SDK's tracer
+        found = getattr(processor, "_span_processors", None)
+        alone = type(processor) is not sdk.SynchronousMultiSpanProcessor
+        self._processors = () if found is None else found
+        all_ = (processor,) if alone else tuple(self._processors)
+        self._starts = tuple(one.on_start for one in all_ if not _says_nothing(one, "on_start"))
+        ending = [getattr(one, "_on_ending", None) for one in all_ if not _says_nothing(one, "_on_ending")]
+        self._class._ends = (*(one for one in ending if one is not None), *(one.on_end for one in all_))  # type: ignore[attr-defined]
+
+    def records(self, context: Context) -> bool:
+        """Whether the SDK's own sampler will decide for the span; another one is asked with the attributes."""
+        if otel_context.get_value(_SUPPRESSED, context):
+            return True
+        parent = _parent(context)
+        bound = self._bound(parent)
+        return bound is None or (bound > 0 and (parent is None or (parent[0] & _LOW) < bound))
+
+    def _bound(self, parent: Any) -> int | None:
+        if parent is None:
+            return self._bounds[0]
+        return self._bounds[1 + (parent[3] & _SAMPLED) + 2 * bool(parent[2])]
+
+    def start(self, name: str, attributes: dict[str, Any], context: Context) -> trace.Span:
+        tracer: Any = self.tracer
+        switch = getattr(tracer, "_tracer_config", None)  # since SDK 1.40
+        if not self._plain or (switch is not None and not switch.is_enabled):
+            return super().start(name, attributes, context)
+        parent = _parent(context)
+        if parent is None:
+            trace_id, state, flags = self._trace_id(), _STATE, self._random
+        else:
+            trace_id, state, flags = parent[0], parent[4], parent[3] & _RANDOM
+        bound = self._bound(parent)
+        if bound is None:
+            sampled = tracer.sampler.should_sample(
+                context, trace_id, name, trace.SpanKind.INTERNAL, attributes, ()
+            )
+            state = _STATE if sampled.trace_state is None else sampled.trace_state
+            if not sampled.decision.is_recording():
+                return self._unrecorded(trace_id, flags, state)
+            if sampled.decision is Decision.RECORD_AND_SAMPLE:
+                flags |= _SAMPLED
+            attributes = (
+                dict(BoundedAttributes(None, sampled.attributes, immutable=False))
+                if sampled.attributes
+                else {}
+            )
+        elif (trace_id & _LOW) >= bound:
+            if self._counter is not None:
+                self._counter.not_sampled.add()
+                if self._counter.told is not None:
+                    self._counter.told()
+            return self._unrecorded(trace_id, flags, state)
+        else:
+            flags |= _SAMPLED
+        span: Any = object.__new__(self._class)
+        span._context = _context(trace_id, self._span_id(), flags, state)
+        span._lock = threading.Lock()
+        span._name, span._parent, span._data = name, parent, attributes
+        processor = tracer.span_processor
+        if getattr(processor, "_span_processors", self._processors) is not self._processors:
+            self._refresh()
+        span._start_time = time_ns()
+        for told in self._starts:
+            told(span, context)
+        return span  # type: ignore[no-any-return]
+
+    def _unrecorded(self, trace_id: int, flags: int, state: trace.TraceState) -> trace.Span:
+        return trace.NonRecordingSpan(_context(trace_id, self._span_id(), flags, state))
+
+    def finish(self, span: trace.Span, attributes: Mapping[str, Any], status: trace.Status) -> None:
+        if not isinstance(span, FastSpan):
+            super().finish(span, attributes, status)
+            return
+        end = time_ns()
+        with span._lock:
+            if span._end_time is not None:
+                return
+            if span._bounded is not None:
+                for key, value in attributes.items():
+                    span._bounded[key] = value
+                span._bounded._immutable = True
+            elif len(span._data) + len(attributes) <= self._most:
+                span._data.update(attributes)
+            else:
+                for key, value in attributes.items():
+                    span._attributes[key] = value
+                span._attributes._immutable = True
+            if span._status.status_code is not trace.StatusCode.OK:
+                span._status = status
+            span._end_time = end
+        for told in span._ends:
+            told(span)
+
+
+def _context(trace_id: int, span_id: int, flags: int, state: trace.TraceState) -> SpanContext:
+    """A context whose ids are known to be valid."""
+    return tuple.__new__(SpanContext, (trace_id, span_id, False, _FLAGS[flags], state, True))
+
+
+def _parent(context: Context) -> Any:
+    span = context.get(_SPAN_KEY)
+    if not isinstance(span, trace.Span):
+        return None
+    found = span.get_span_context()
+    return found if found.is_valid else None
+
+
+def _says_nothing(processor: Any, method: str) -> bool:
+    own = getattr(type(processor), method, None)
+    return method not in vars(processor) and any(own is getattr(known, method, None) for known in _SILENT)
+
+
+def _uncounted(sampler: Sampler) -> Sampler:
+    return sampler._sampler if type(sampler) is CountedSampler else sampler
+
+
+def _counter_of(sampler: Sampler) -> SpanCounter | None:
+    return sampler._counter if type(sampler) is CountedSampler else None
+
+
+def _bounds(sampler: Sampler) -> list[int | None]:
+    """Of a root and of spans with a local or remote parent, sampled or not: below which id they are sampled.
+
+    ``None`` where the sampler must be asked.
+    """
+    if not isinstance(sampler, ParentBased) or type(sampler).should_sample is not ParentBased.should_sample:
+        return [_bound_of(sampler)] * 5
+    parts: Any = sampler
+    return [
+        _bound_of(parts._root),
+        _bound_of(parts._local_parent_not_sampled),
+        _bound_of(parts._local_parent_sampled),
+        _bound_of(parts._remote_parent_not_sampled),
+        _bound_of(parts._remote_parent_sampled),
+    ]
+
+
+def _bound_of(sampler: Any) -> int | None:
+    if sampler is ALWAYS_ON or (
+        type(sampler) is StaticSampler and sampler._decision is Decision.RECORD_AND_SAMPLE
+    ):
+        return _ALL
+    if sampler is ALWAYS_OFF or (type(sampler) is StaticSampler and sampler._decision is Decision.DROP):
+        return 0
+    return int(sampler.bound) if type(sampler) is TraceIdRatioBased else None
+
+
+def usable(provider: Any, tracer: Any) -> bool:
+    """Whether all that is relied on here is there, and a span made so is what the SDK makes."""
+    if type(tracer) is not sdk.Tracer or not isinstance(provider, sdk.TracerProvider):
+        return False
+    if type(tracer.span_processor) not in (
+        sdk.SynchronousMultiSpanProcessor,
+        sdk.ConcurrentMultiSpanProcessor,
+    ):
+        return False
+    metrics = getattr(tracer, "_tracer_metrics", None)
+    if metrics is not None and type(metrics).__name__ != "NoOpTracerMetrics":
+        return False  # the SDK counts its spans itself
+    return _same_as_the_sdks()
+
+
+_tried: list[bool] = []
+
+
+def _same_as_the_sdks() -> bool:
+    """Make one span each way on a provider of our own and compare what a reader sees; done once."""
+    if not _tried:
+        ended: list[Any] = []
+
+        class Keep(sdk.SpanProcessor):
+            def on_end(self, span: Any) -> None:
+                ended.append(span)
+
+        provider = sdk.TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
+        provider.add_span_processor(Keep())
+        tracer: Any = provider.get_tracer("redfirst.probe")
+        for way in (FastTracing(provider, tracer), Tracing(provider, tracer)):
+            span = way.start("probe", {"a": "1"}, Context())
+            span.set_attribute("b", 2)
+            span.add_event("e", {"c": "3"})
+            way.finish(span, {"d": "4"}, trace.Status(trace.StatusCode.OK))
+        ours, theirs = ended
+        valid = SpanContext(1, 2, is_remote=False)
+        _tried.append(
+            [_seen(ours)] == [_seen(theirs)]
+            and tuple(valid) == tuple(_context(1, 2, 0, valid.trace_state))
+            and vars(theirs).keys() <= {*dir(ours)}
+            and ours.context.is_valid
+        )
+    return _tried[0]
+
+
+def _seen(span: Any) -> tuple[Any, ...]:
+    return (
+        *(span.name, dict(span.attributes), span.kind, span.parent, span.status.status_code, span.resource),
+        *(
+            [(event.name, dict(event.attributes)) for event in span.events],
+            span.links,
+            span.instrumentation_scope,
+        ),
+        *(span.dropped_attributes, span.dropped_events, span.dropped_links, span.context.trace_flags),
+    )

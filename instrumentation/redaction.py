@@ -1,0 +1,323 @@
+"""Takes out of values what must not leave the process, and keeps equal what was equal.
+
+What is taken out is replaced by ``<redacted:HASH>``, a keyed hash of it: two equal secrets are equal still, so checks
+that compare values judge as they would have. Without ``REDFIRST_REDACTION_KEY`` the key is made anew in each process,
+and equality holds within it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from redfirst.evaluators.errors import ConfigurationError
+from redfirst.instrumentation.capture import clean, to_json
+from redfirst.instrumentation.guard import count
+
+KEY_VARIABLE = "REDFIRST_REDACTION_KEY"
+_TOKEN = re.compile(r"<redacted:[0-9a-f]{16}>")
+_WHOLE_TOKEN = re.compile(r"<redacted:[0-9a-f]{16}>\Z")
+FAILED = "<redacted: the redaction failed>"
+"""Stands in place of a value that could not be redacted."""
+_DEEPEST = 200
+_REMEMBERED = 256
+_SHORTEST_REMEMBERED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A secret by its form."""
+
+    name: str
+    regex: str
+    literal: str | None = None
+    """A text that every match contains. Where it is missing the expression is not tried: that is what makes it cheap."""
+    example: str | None = None
+    """A text that must be taken out; the self-test plants it."""
+
+
+PATTERNS: Mapping[str, Pattern] = {
+    one.name: one
+    for one in (
+        Pattern("email", r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}", "@", "canary.one@example.org"),
+        Pattern("api_key", r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,200}", None, "sk-canary0123456789abcdef"),
+        Pattern("aws_key", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", "A", "AKIACANARY0123456789"),
+        Pattern("github_token", r"\bgh[pousr]_[A-Za-z0-9]{20,255}", "gh", "ghp_canary0123456789abcdefgh"),
+        Pattern(
+            "jwt",
+            r"\beyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,2000}",
+            "eyJ",
+            "eyJjYW5hcnkxMjM.eyJjYW5hcnkxMjM.c2lnbmF0dXJl",
+        ),
+        Pattern("card", r"(?<![\d-])(?:\d[ -]?){12,18}\d(?![\d-])", None, "4111 1111 1111 1111"),
+        Pattern(
+            "iban",
+            r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
+            None,
+            "DE89370400440532013000",
+        ),
+        Pattern("bearer", r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{12,4000}", None, "Bearer canary0123456789"),
+    )
+}
+"""Forms that can be named instead of written."""
+
+
+class Redaction:
+    """What must not leave the process.
+
+    Args:
+        keys: names of arguments, fields and attributes whose values are taken out, at any depth, in any case of letters.
+        paths: places in a value, ``$.customer.cards[*].number``; ``*`` stands for any one key or position.
+        patterns: names of ``PATTERNS``, regular expressions, or a ``Pattern``.
+
+    Raises:
+        ConfigurationError: an expression or a path is none.
+    """
+
+    def __init__(
+        self, *, keys: Iterable[str] = (), paths: Iterable[str] = (), patterns: Iterable[str | Pattern] = ()
+    ) -> None:
+        self.keys = _names(keys, "keys")
+        self.paths = tuple(_path(one) for one in _names(paths, "paths"))
+        self.patterns = tuple(
+            _pattern(one) for one in ([patterns] if isinstance(patterns, str | Pattern) else patterns)
+        )
+
+    def with_places(self, places: Iterable[str]) -> Redaction:
+        """The same, with keys and paths that a tool declared."""
+        made = Redaction()
+        places = tuple(places)
+        made.keys = (*self.keys, *(one for one in places if not one.startswith("$")))
+        made.paths = (*self.paths, *(_path(one) for one in places if one.startswith("$")))
+        made.patterns = self.patterns
+        return made
+
+
+class Redactor:
+    """Takes out what a ``Redaction`` names. Nothing it is given makes it raise: it fails closed, and counts that."""
+
+    def __init__(self, redaction: Redaction, key: bytes | None = None) -> None:
+        self.redaction = redaction
+        self.key = key or os.environ.get(KEY_VARIABLE, "").encode() or secrets.token_bytes(32)
+        self._keys = {one.casefold() for one in redaction.keys}
+        self._paths = redaction.paths
+        self._patterns = [(one.name, re.compile(one.regex), one.literal) for one in redaction.patterns]
+        self._names: dict[str, str] = {}
+        self._secrets: OrderedDict[str, None] = OrderedDict()
+        self._lock = threading.Lock()  # guards _secrets: calls of many threads
+        named = "|".join(re.escape(one) for one in sorted(self._keys, key=len, reverse=True))
+        self._named = re.compile(f'(?i)"(?:{named})"') if named else None
+        self._cheap = all(one.isascii() and not re.search(r'["\\\x00-\x1f]', one) for one in self._keys)
+
+    def token(self, secret: object) -> str:
+        """What stands for a secret; the same for the same one, and for a text wherever it was found."""
+        text = secret if isinstance(secret, str) else "\0" + to_json(secret)
+        return f"<redacted:{hmac.digest(self.key, text.encode('utf-8', 'backslashreplace'), 'sha256').hex()[:16]}>"
+
+    # -- each of these gives what may leave, and the names of the rules that took something out, once for each time
+
+    def json(self, value: object) -> tuple[str, list[str]]:
+        """A value as JSON text."""
+        try:
+            text = to_json(value)
+            if self._harmless(text):
+                return text, []
+            data, by = self.data(orjson.loads(text))
+            return (to_json(data), by) if by else (text, [])
+        except Exception:  # noqa: BLE001 - fails closed
+            return to_json(self._failed()), ["failure"]
+
+    def data(self, data: Any) -> tuple[Any, list[str]]:
+        """A value that is JSON data."""
+        by: list[str] = []
+        try:
+            return self._walk(data, self._paths, by, 0), by
+        except Exception:  # noqa: BLE001 - fails closed
+            return self._failed(), ["failure"]
+
+    def text(self, text: str) -> tuple[str, list[str]]:
+        """A text; one that is JSON is looked into."""
+        by: list[str] = []
+        try:
+            return self._string(clean(text), (), by, 0), by
+        except Exception:  # noqa: BLE001 - fails closed
+            return self._failed(), ["failure"]
+
+    def free_text(self, text: str) -> tuple[str, list[str]]:
+        """A text such as an exception's, in which secrets that were taken out by key lately may be quoted."""
+        with self._lock:
+            lately = sorted(self._secrets, key=len, reverse=True)
+        text, by = clean(text), []
+        for secret in lately:
+            if secret in text:
+                text = text.replace(secret, self.token(secret))
+                by.append("known secret")
+        text, more = self.text(text)
+        return text, by + more
+
+    def name(self, name: str) -> str:
+        """A span's name."""
+        known = self._names.get(name)
+        if known is None:
+            known = self.text(name)[0]
+            if len(self._names) < 1000:
+                self._names[name] = known
+        return known
+
+    def whole(self, value: Any) -> tuple[Any, list[str]]:
+        """A value that is taken out as it stands."""
+        by: list[str] = []
+        data = list(value) if isinstance(value, tuple) else value
+        return self._taken(data, "key", by), by
+
+    def names(self, key: str) -> bool:
+        """Whether the value of an attribute of this name is taken out whole."""
+        return key.casefold() in self._keys
+
+    def _failed(self) -> str:
+        count("redact a value")
+        return FAILED
+
+    def _harmless(self, text: str) -> bool:
+        """Whether nothing in JSON text can be meant. Behind a backslash anything may hide."""
+        if "\\" in text or self._paths or not self._cheap:
+            return False
+        if self._named is not None and self._named.search(text):
+            return False
+        return not any(
+            (literal is None or literal in text) and regex.search(text)
+            for _, regex, literal in self._patterns
+        )
+
+    def _walk(self, data: Any, paths: Sequence[tuple[str, ...]], by: list[str], depth: int) -> Any:
+        if depth > _DEEPEST:
+            by.append("depth")
+            return FAILED
+        if any(not path for path in paths):
+            return self._taken(data, "path", by)
+        if isinstance(data, str):
+            return self._string(data, paths, by, depth)
+        if isinstance(data, dict):
+            found: dict[str, Any] = {}
+            for key, value in data.items():
+                below = [path[1:] for path in paths if path[0] in ("*", key)]
+                name = self._matched(key, by) if self._patterns else key
+                if key.casefold() in self._keys:
+                    found[name] = self._taken(value, f"key {key}", by)
+                else:
+                    found[name] = self._walk(value, below, by, depth + 1)
+            return found
+        if isinstance(data, list):
+            return [
+                self._walk(item, [path[1:] for path in paths if path[0] in ("*", str(place))], by, depth + 1)
+                for place, item in enumerate(data)
+            ]
+        if isinstance(data, int | float) and not isinstance(data, bool) and self._patterns:
+            text = to_json(data)
+            shown = self._matched(text, by)
+            return data if shown == text else shown
+        return data
+
+    def _string(self, text: str, paths: Sequence[tuple[str, ...]], by: list[str], depth: int) -> str:
+        if text[:1] in ("{", "[") and (self._keys or paths or "\\" in text):
+            try:
+                inside = orjson.loads(text)
+            except ValueError:
+                return self._matched(text, by)
+            found: list[str] = []
+            data = self._walk(inside, paths, found, depth + 1)
+            by += found
+            return to_json(data) if found else text
+        return self._matched(text, by)
+
+    def _matched(self, text: str, by: list[str]) -> str:
+        for name, regex, literal in self._patterns:
+            if literal is None or literal in text:
+                if _TOKEN.search(text) is None:
+                    text, times = regex.subn(lambda match: self.token(match[0]), text)
+                else:  # what was redacted already is left as it is
+                    text, times = self._between_tokens(regex, text)
+                by += [name] * times
+        return text
+
+    def _between_tokens(self, regex: re.Pattern[str], text: str) -> tuple[str, int]:
+        parts, at, times = [], 0, 0
+        for token in _TOKEN.finditer(text):
+            part, some = regex.subn(lambda match: self.token(match[0]), text[at : token.start()])
+            parts += [part, token[0]]
+            at, times = token.end(), times + some
+        part, some = regex.subn(lambda match: self.token(match[0]), text[at:])
+        return "".join([*parts, part]), times + some
+
+    def _taken(self, value: Any, rule: str, by: list[str]) -> Any:
+        if value is None or (
+            isinstance(value, str) and (not value or _WHOLE_TOKEN.match(value) or value == FAILED)
+        ):
+            return value  # nothing is no secret
+        by.append(rule)
+        self._remember(value)
+        return self.token(value)
+
+    def _remember(self, value: Any) -> None:
+        texts = list(_leaves(value))
+        with self._lock:
+            for text in texts:
+                if len(text) >= _SHORTEST_REMEMBERED:
+                    self._secrets[text] = None
+                    self._secrets.move_to_end(text)
+                    if len(self._secrets) > _REMEMBERED:
+                        self._secrets.popitem(last=False)
+
+
+def _leaves(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield to_json(value)
+
+
+def _names(given: Iterable[str], what: str) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for one in names:
+        if not one or type(one) is not str:
+            raise ConfigurationError(f"Redaction: {what} are texts, not {one!r}.")
+    return names
+
+
+def _path(text: str) -> tuple[str, ...]:
+    if not re.fullmatch(r"\$(?:\.[^.\[\]]+|\[(?:\d+|\*)\])+", text):
+        raise ConfigurationError(f"Redaction: {text!r} is no path. Write it like $.customer.cards[*].number.")
+    return tuple(
+        part.strip("[]")
+        for part in re.findall(r"\.[^.\[\]]+|\[(?:\d+|\*)\]", text)
+        for part in [part.lstrip(".")]
+    )
+
+
+def _pattern(given: str | Pattern) -> Pattern:
+    pattern = given if isinstance(given, Pattern) else PATTERNS.get(given) or Pattern(given, given)
+    try:
+        compiled = re.compile(pattern.regex)
+    except re.error as problem:
+        raise ConfigurationError(
+            f"Redaction: {pattern.regex!r} is no regular expression ({problem}). "
+            f"Known by name are {', '.join(PATTERNS)}."
+        ) from problem
+    if compiled.match(""):
+        raise ConfigurationError(f"Redaction: {pattern.regex!r} matches the empty text, so it says nothing.")
+    return pattern
