@@ -20,7 +20,7 @@ from redfirst.instrumentation.model_call import Model
 from redfirst.instrumentation.provider import redact_places
 from redfirst.instrumentation.rule_guard import Guard, guard_of
 from redfirst.instrumentation.steps import Agent, Chain, Guardrail, Handoff, Retriever
-from redfirst.instrumentation.tool_call import Tool
+from redfirst.instrumentation.tool_call import GuardedTool, Tool
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,6 +71,8 @@ def _asynchronous(function: Callable[..., Any], kind: Kind) -> Callable[..., Any
         except BaseException as error:
             kind.fail(opened, error)
             raise
+        if opened is None:
+            return result
         if type(result) not in _WHOLE:
             with guarded("look at a result"):
                 later = streams.of_result(kind, opened, result)
@@ -99,6 +101,8 @@ def _synchronous(function: Callable[..., Any], kind: Kind) -> Callable[..., Any]
         except BaseException as error:
             kind.fail(opened, error)
             raise
+        if opened is None:
+            return result
         if type(result) not in _WHOLE:
             with guarded("look at a result"):
                 later = streams.of_result(kind, opened, result)
@@ -160,13 +164,12 @@ def tool(
     if redact:
         redact_places(redact)
 
+    declared: dict[str, Any] = {"effect": effect, "idempotent": idempotent, "poll": poll, "schema": schema}
+
     def decorate(target: Callable[P, R]) -> Callable[P, R]:
-        return _decorate(
-            target,
-            lambda inside: Tool(
-                inside, name, effect=effect, idempotent=idempotent, poll=poll, schema=schema, guard=rules
-            ),
-        )
+        if rules is not None:
+            return _decorate(target, lambda inside: GuardedTool(inside, name, rules, **declared))
+        return _decorate(target, lambda inside: Tool(inside, name, **declared))
 
     return decorate if function is None else decorate(function)
 

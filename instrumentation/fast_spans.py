@@ -11,6 +11,7 @@ It relies on names that the SDK keeps to itself, so it is tried out first, and w
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from time import time_ns
@@ -23,22 +24,24 @@ from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.context import Context
 from opentelemetry.sdk import trace as sdk
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import (
     ALWAYS_OFF,
     ALWAYS_ON,
-    Decision,
     ParentBased,
     Sampler,
     StaticSampler,
     TraceIdRatioBased,
 )
+from opentelemetry.sdk.trace.sampling import Decision as Sampling
 from opentelemetry.sdk.util import BoundedList
 from opentelemetry.trace import SpanContext, TraceFlags
 
 from redfirst.instrumentation.counting import CountedSampler, SpanCounter
 from redfirst.instrumentation.exporting import BoundedProcessor
-from redfirst.instrumentation.tracing import Tracing
+from redfirst.instrumentation.tracing import Decision, Tracing
 
+_new, _new_context, _Lock = object.__new__, tuple.__new__, threading.Lock
 _ALL = 1 << 64
 _LOW = _ALL - 1
 _SAMPLED, _RANDOM = 1, 2
@@ -47,8 +50,8 @@ _STATE = trace.TraceState()
 _FLAGS = [TraceFlags(value) for value in range(4)]
 _SPAN_KEY = trace.propagation._SPAN_KEY
 _SUPPRESSED = otel_context._SUPPRESS_INSTRUMENTATION_KEY
-_ENOUGH_ATTRIBUTES, _ENOUGH_CHARACTERS = 64, 256
-"""Lower limits are left to the SDK's own containers."""
+_ENOUGH_ATTRIBUTES = 64
+"""A lower limit is left to the SDK's own containers."""
 _SILENT = (sdk.SpanProcessor, BatchSpanProcessor, SimpleSpanProcessor, BoundedProcessor)
 """Their ``on_start`` does nothing."""
 
@@ -95,7 +98,7 @@ class FastSpan(sdk._Span):
             )
             made._dict = self._data  # shared: it is filled once
             made._immutable = self._end_time is not None
-            made = self.__dict__.setdefault("_bounded", made)
+            self._bounded = made
         return made
 
     @_attributes.setter
@@ -144,14 +147,17 @@ class FastTracing(Tracing):
         self._bounds = _bounds(_uncounted(tracer.sampler))
         ids = tracer.id_generator
         self._trace_id, self._span_id = ids.generate_trace_id, ids.generate_span_id
-        random = getattr(ids, "is_trace_id_random", None)
-        self._random = _RANDOM if random is not None and random() else 0
+        self._bits = random.getrandbits if type(ids) is RandomIdGenerator else None
+        """What the SDK's own generator draws its ids from."""
+        says_random = getattr(ids, "is_trace_id_random", None)
+        self._random = _RANDOM if says_random is not None and says_random() else 0
         limits = tracer._span_limits
-        self._plain = (limits.max_span_attributes or _ENOUGH_ATTRIBUTES) >= _ENOUGH_ATTRIBUTES and (
-            limits.max_span_attribute_length is None
-        )
         self._most = limits.max_span_attributes or _ALL
+        self._switch = getattr(tracer, "_tracer_config", None)  # since SDK 1.40
+        multi = tracer.span_processor
+        self._multi: Any = multi if hasattr(multi, "_span_processors") else None
         self._processors: Sequence[Any] = ()
+        self._counters: tuple[SpanCounter, ...] = ()
         self._starts: tuple[Callable[..., None], ...] = ()
         self._refresh()
 
@@ -165,34 +171,48 @@ class FastTracing(Tracing):
         alone = type(processor) is not sdk.SynchronousMultiSpanProcessor
         self._processors = () if found is None else found
         all_ = (processor,) if alone else tuple(self._processors)
+        # ours, when nobody examines the process: two numbers to raise
+        self._counters = tuple(one for one in all_ if type(one) is SpanCounter and one.told is None)
+        all_ = tuple(one for one in all_ if one not in self._counters)
         self._starts = tuple(one.on_start for one in all_ if not _says_nothing(one, "on_start"))
         ending = [getattr(one, "_on_ending", None) for one in all_ if not _says_nothing(one, "_on_ending")]
-        self._class._ends = (*(one for one in ending if one is not None), *(one.on_end for one in all_))  # type: ignore[attr-defined]
+        ends = [
+            one.on_end
+            for one in all_
+            if type(one).on_end is not sdk.SpanProcessor.on_end or "on_end" in vars(one)
+        ]
+        setattr(self._class, "_ends", (*(one for one in ending if one is not None), *ends))  # noqa: B010 - mypy knows it not
 
-    def records(self, context: Context) -> bool:
-        """Whether the SDK's own sampler will decide for the span; another one is asked with the attributes."""
-        if otel_context.get_value(_SUPPRESSED, context):
-            return True
-        parent = _parent(context)
-        bound = self._bound(parent)
-        return bound is None or (bound > 0 and (parent is None or (parent[0] & _LOW) < bound))
-
-    def _bound(self, parent: Any) -> int | None:
+    def decide(self, context: Context) -> Decision:
+        span = context.get(_SPAN_KEY)
+        parent: Any = None
+        if type(span) is self._class:
+            parent = span._context  # type: ignore[attr-defined]
+        elif span is not None and isinstance(span, trace.Span):
+            parent = span.get_span_context()  # type: ignore[attr-defined]
+        if parent is not None and not parent[5]:  # is_valid
+            parent = None
         if parent is None:
-            return self._bounds[0]
-        return self._bounds[1 + (parent[3] & _SAMPLED) + 2 * bool(parent[2])]
+            bound = self._bounds[0]
+            return None, bound, bound != 0
+        bound = self._bounds[1 + (parent[3] & _SAMPLED) + 2 * parent[2]]
+        return parent, bound, bound is None or (parent[0] & _LOW) < bound
 
-    def start(self, name: str, attributes: dict[str, Any], context: Context) -> trace.Span:
+    def inside(self, context: Context, span: trace.Span) -> Context:
+        return Context({**context, _SPAN_KEY: span})
+
+    def start(
+        self, name: str, attributes: dict[str, Any], context: Context, decision: Decision
+    ) -> trace.Span:
         tracer: Any = self.tracer
-        switch = getattr(tracer, "_tracer_config", None)  # since SDK 1.40
-        if not self._plain or (switch is not None and not switch.is_enabled):
-            return super().start(name, attributes, context)
-        parent = _parent(context)
+        switch = self._switch
+        if switch is not None and (tracer._tracer_config is not switch or not switch.is_enabled):
+            return super().start(name, attributes, context, decision)
+        parent, bound, _ = decision
         if parent is None:
             trace_id, state, flags = self._trace_id(), _STATE, self._random
         else:
             trace_id, state, flags = parent[0], parent[4], parent[3] & _RANDOM
-        bound = self._bound(parent)
         if bound is None:
             sampled = tracer.sampler.should_sample(
                 context, trace_id, name, trace.SpanKind.INTERNAL, attributes, ()
@@ -200,13 +220,10 @@ class FastTracing(Tracing):
             state = _STATE if sampled.trace_state is None else sampled.trace_state
             if not sampled.decision.is_recording():
                 return self._unrecorded(trace_id, flags, state)
-            if sampled.decision is Decision.RECORD_AND_SAMPLE:
+            if sampled.decision.is_sampled():
                 flags |= _SAMPLED
-            attributes = (
-                dict(BoundedAttributes(None, sampled.attributes, immutable=False))
-                if sampled.attributes
-                else {}
-            )
+            given = sampled.attributes
+            attributes = dict(BoundedAttributes(None, given, immutable=False)) if given else {}
         elif (trace_id & _LOW) >= bound:
             if self._counter is not None:
                 self._counter.not_sampled.add()
@@ -215,57 +232,53 @@ class FastTracing(Tracing):
             return self._unrecorded(trace_id, flags, state)
         else:
             flags |= _SAMPLED
-        span: Any = object.__new__(self._class)
-        span._context = _context(trace_id, self._span_id(), flags, state)
-        span._lock = threading.Lock()
+        span: Any = _new(self._class)
+        span._context = _new_context(
+            SpanContext, (trace_id, self._span_id(), False, _FLAGS[flags], state, True)
+        )
+        span._lock = _Lock()
         span._name, span._parent, span._data = name, parent, attributes
-        processor = tracer.span_processor
-        if getattr(processor, "_span_processors", self._processors) is not self._processors:
+        if self._multi is not None and self._multi._span_processors is not self._processors:
             self._refresh()
         span._start_time = time_ns()
+        for counter in self._counters:
+            counter.started.add()
         for told in self._starts:
             told(span, context)
         return span  # type: ignore[no-any-return]
 
     def _unrecorded(self, trace_id: int, flags: int, state: trace.TraceState) -> trace.Span:
-        return trace.NonRecordingSpan(_context(trace_id, self._span_id(), flags, state))
+        context = _new_context(SpanContext, (trace_id, self._span_id(), False, _FLAGS[flags], state, True))
+        return trace.NonRecordingSpan(context)
 
     def finish(self, span: trace.Span, attributes: Mapping[str, Any], status: trace.Status) -> None:
-        if not isinstance(span, FastSpan):
+        if type(span) is not self._class:
             super().finish(span, attributes, status)
             return
         end = time_ns()
         with span._lock:
             if span._end_time is not None:
                 return
-            if span._bounded is not None:
-                for key, value in attributes.items():
-                    span._bounded[key] = value
-                span._bounded._immutable = True
-            elif len(span._data) + len(attributes) <= self._most:
-                span._data.update(attributes)
+            made = span._bounded
+            if len(span._data) + len(attributes) <= self._most and (
+                made is None or (type(made) is BoundedAttributes and made._dict is span._data)
+            ):
+                span._data.update(attributes)  # ours are clean, and the same dict is in the SDK's clothes
             else:
                 for key, value in attributes.items():
                     span._attributes[key] = value
-                span._attributes._immutable = True
-            if span._status.status_code is not trace.StatusCode.OK:
+                made = span._bounded
+            if made is not None:
+                made._immutable = True
+            if span._status is _UNSET or span._status.status_code is not trace.StatusCode.OK:
                 span._status = status
             span._end_time = end
+        for counter in self._counters:
+            counter.ended.add()
+            if span._context[3] & _SAMPLED:
+                counter.sampled.add()
         for told in span._ends:
             told(span)
-
-
-def _context(trace_id: int, span_id: int, flags: int, state: trace.TraceState) -> SpanContext:
-    """A context whose ids are known to be valid."""
-    return tuple.__new__(SpanContext, (trace_id, span_id, False, _FLAGS[flags], state, True))
-
-
-def _parent(context: Context) -> Any:
-    span = context.get(_SPAN_KEY)
-    if not isinstance(span, trace.Span):
-        return None
-    found = span.get_span_context()
-    return found if found.is_valid else None
 
 
 def _says_nothing(processor: Any, method: str) -> bool:
@@ -300,16 +313,21 @@ def _bounds(sampler: Sampler) -> list[int | None]:
 
 def _bound_of(sampler: Any) -> int | None:
     if sampler is ALWAYS_ON or (
-        type(sampler) is StaticSampler and sampler._decision is Decision.RECORD_AND_SAMPLE
+        type(sampler) is StaticSampler and sampler._decision is Sampling.RECORD_AND_SAMPLE
     ):
         return _ALL
-    if sampler is ALWAYS_OFF or (type(sampler) is StaticSampler and sampler._decision is Decision.DROP):
+    if sampler is ALWAYS_OFF or (type(sampler) is StaticSampler and sampler._decision is Sampling.DROP):
         return 0
     return int(sampler.bound) if type(sampler) is TraceIdRatioBased else None
 
 
 def usable(provider: Any, tracer: Any) -> bool:
     """Whether all that is relied on here is there, and a span made so is what the SDK makes."""
+    limits = getattr(tracer, "_span_limits", None)
+    if limits is None or limits.max_span_attribute_length is not None:
+        return False  # every value is cut: the SDK's own containers do that
+    if (limits.max_span_attributes or _ENOUGH_ATTRIBUTES) < _ENOUGH_ATTRIBUTES:
+        return False
     if type(tracer) is not sdk.Tracer or not isinstance(provider, sdk.TracerProvider):
         return False
     if type(tracer.span_processor) not in (
@@ -339,7 +357,7 @@ def _same_as_the_sdks() -> bool:
         provider.add_span_processor(Keep())
         tracer: Any = provider.get_tracer("redfirst.probe")
         for way in (FastTracing(provider, tracer), Tracing(provider, tracer)):
-            span = way.start("probe", {"a": "1"}, Context())
+            span = way.start("probe", {"a": "1"}, Context(), way.decide(Context()))
             span.set_attribute("b", 2)
             span.add_event("e", {"c": "3"})
             way.finish(span, {"d": "4"}, trace.Status(trace.StatusCode.OK))
@@ -347,7 +365,7 @@ def _same_as_the_sdks() -> bool:
         valid = SpanContext(1, 2, is_remote=False)
         _tried.append(
             [_seen(ours)] == [_seen(theirs)]
-            and tuple(valid) == tuple(_context(1, 2, 0, valid.trace_state))
+            and tuple(valid) == (1, 2, False, _FLAGS[0], valid.trace_state, True)
             and vars(theirs).keys() <= {*dir(ours)}
             and ours.context.is_valid
         )

@@ -7,20 +7,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
-from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
 
 from redfirst.evaluators import semconv
+from redfirst.evaluators.semconv import SESSION_ID, USER_ID
 from redfirst.instrumentation import door, memory
 from redfirst.instrumentation.arguments import Arguments, called
 from redfirst.instrumentation.capture import bounded, clean, plain
-from redfirst.instrumentation.guard import guarded
+from redfirst.instrumentation.current import current
+from redfirst.instrumentation.guard import guarded, swallow
 from redfirst.instrumentation.opened import Note, Opened
 from redfirst.instrumentation.propagation import joined
-from redfirst.instrumentation.provider import redactor, tracing
+from redfirst.instrumentation.provider import settings, tracing
 from redfirst.instrumentation.session import write_identity
-from redfirst.instrumentation.web import tell_caller
+from redfirst.instrumentation.web import CALLER, tell_caller
 
 _MOST_ITEMS = 100_000
 """So many items of a stream are kept for its output; of a longer one the first."""
@@ -32,6 +33,9 @@ class Kind(ABC):
     door_kind: ClassVar[Literal["tool", "model"] | None] = None
     oi_kind: ClassVar[str]
     operation: ClassVar[str | None] = None
+    is_run: ClassVar[bool] = False
+    named: ClassVar[bool] = True
+    """Whether the span is called the same in every call."""
 
     def __init__(self, function: Callable[..., Any], name: str | None) -> None:
         self.function = function
@@ -80,34 +84,40 @@ class Kind(ABC):
 
     def open(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
         """Begin a span and make it the current one."""
-        way = None
-        with guarded("find the tracer"):
-            way = tracing()
-        if way is None or not (way.active or memory.Switch.on):
-            return None
         opened: Opened | None = None
         arguments: dict[str, Any] | None = None
-        with guarded("read the arguments of a call"):
-            arguments = self.arguments.name(args, kwargs)
         try:
-            with guarded("open a span"):
-                context = otel_context.get_current()
+            way = tracing()
+            if not (way.active or memory.Switch.on):
+                return None
+            arguments = self.arguments.name(args, kwargs)
+        except Exception as error:
+            swallow("read the arguments of a call", error)
+            return None
+        try:
+            try:
+                context = current()
                 if way.parent is not None:
                     context = joined(way.parent, context)
-                made = Opened(way, context, redactor(), self.attributes.copy(), self.notes.copy())
-                if arguments is not None and way.records(context):
-                    with guarded("record the arguments of a call"):
-                        write_identity(made.data, context)
+                made = Opened(way, context, settings.redactor, {**self.attributes}, [*self.notes])
+                if arguments is not None and made.decision[2]:
+                    try:
+                        if SESSION_ID in context or USER_ID in context:
+                            write_identity(made.data, context)
                         self.on_call(made, arguments)
-                made.begin(self.span_name(arguments))
+                    except Exception as error:
+                        swallow("record the arguments of a call", error)
+                made.begin(self.title if self.named else self.span_name(arguments))
                 opened = made
-                opened.context = self.inside(trace.set_span_in_context(made.span, context), made.span)
-            if opened is not None:
+                opened.context = way.inside(context, made.span)
+                if self.is_run or CALLER in context:
+                    opened.context = self.inside(opened.context, made.span)
                 if memory.Switch.on:
                     with guarded("remember a call"):
                         self.remember(opened, arguments)
-                with guarded("enter a span"):
-                    opened.enter()
+                opened.enter()
+            except Exception as error:
+                swallow("open a span", error)
         except BaseException as error:  # an interrupt that struck here: the call is not made
             self.fail(opened, error)
             raise
@@ -125,7 +135,24 @@ class Kind(ABC):
         if memory.Switch.on:
             with guarded("remember a result"):
                 self.remember_result(opened, result)
-        self._close(opened, lambda: self.on_result(opened, result))
+        try:
+            opened.leave()
+        except Exception as error:
+            swallow("leave a span", error)
+        try:
+            try:
+                if type(opened.span) is not trace.NonRecordingSpan:
+                    self.on_result(opened, result)
+            except Exception as error:
+                swallow("record a result", error)
+            try:
+                opened.succeed()
+            except Exception as error:
+                swallow("end a span", error)
+                opened.end()
+        except BaseException:  # an interrupt that struck here, or a fault that a test asked for
+            opened.end()
+            raise
 
     def finish_without(self, opened: Opened | None) -> None:
         """A block of code is over that said nothing of its result."""

@@ -12,7 +12,7 @@ from redfirst.instrumentation.capture import clean, plain, to_json
 from redfirst.instrumentation.kinds import Kind
 from redfirst.instrumentation.model_requests import definitions_of, messages_of, model_of
 from redfirst.instrumentation.opened import Opened
-from redfirst.instrumentation.provider import content
+from redfirst.instrumentation.provider import settings
 from redfirst.instrumentation.stream_replies import whole
 
 
@@ -22,6 +22,7 @@ class Model(Kind):
     door_kind = "model"
     oi_kind = "LLM"
     operation = "chat"
+    named = False
 
     def __init__(
         self, function: Callable[..., Any], name: str | None, *, provider: str | None = None
@@ -39,13 +40,13 @@ class Model(Kind):
 
     def span_name(self, arguments: Mapping[str, Any] | None) -> str:
         model = model_of(arguments or {})
-        return "chat" if model is None else f"chat {model}"
+        return "chat" if model is None else clean(f"chat {model}")
 
     def on_call(self, opened: Opened, arguments: Mapping[str, Any]) -> None:
         model = model_of(arguments)
         if model is not None:
             opened.say(model, semconv.REQUEST_MODEL, semconv.OI_MODEL_NAME)
-        if not content().requests:
+        if not settings.content.requests:
             return
         request = opened.revealed(arguments, semconv.INPUT_VALUE, semconv.INPUT_MESSAGES)
         turns = messages_of(request)
@@ -63,7 +64,7 @@ class Model(Kind):
 
     def on_result(self, opened: Opened, result: object) -> None:
         response = whole(opened.revealed(result, semconv.OUTPUT_VALUE, semconv.OUTPUT_MESSAGES))
-        if content().replies:
+        if settings.content.replies:
             opened.say_all([(semconv.OUTPUT_VALUE, to_json(response))])
             opened.data[semconv.OUTPUT_MIME_TYPE] = semconv.JSON_MIME
         reply = conversation.read_reply(response)
@@ -80,7 +81,7 @@ class Model(Kind):
             opened.say_all([(semconv.OI_FINISH_REASON, reply.finish_reason)])
         if reply.usage:
             opened.data.update(conversation.usage_attributes(reply.usage))
-        if content().replies:
+        if settings.content.replies:
             opened.say_all(conversation.openinference_messages(semconv.OI_OUTPUT_MESSAGES, [reply.turn]))
             said = conversation.genai_messages([reply.turn], reply.finish_reason)
             opened.say_all([(semconv.OUTPUT_MESSAGES, said)])

@@ -14,8 +14,10 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Status, StatusCode
 
 from redfirst.evaluators import semconv
+from redfirst.instrumentation import capture
 from redfirst.instrumentation.capture import bounded, clean, plain, shown, to_json, to_text
 from redfirst.instrumentation.conversation import Turn
+from redfirst.instrumentation.current import current, enter, leave, standard, variable
 from redfirst.instrumentation.memory import CallSoFar, Frame
 
 if TYPE_CHECKING:
@@ -29,21 +31,19 @@ _OK = Status(StatusCode.OK)
 class Opened:
     """A span that was begun, with all it takes to end it once."""
 
-    __slots__ = (
-        *(
-            "__weakref__",
-            "abandon",
-            "asked",
-            "context",
-            "data",
-            "frame",
-            "items",
-            "notes",
-            "redacted",
-            "redactor",
-        ),
-        *("remembered", "span", "token", "tracing"),
-    )
+    span: trace.Span = trace.INVALID_SPAN
+    token: Token[Context] | None = None
+    redacted: dict[str, list[str]] | None = None
+    """Of each attribute, the names of the rules that took something out of it."""
+    remembered: CallSoFar | None = None
+    """The call in the memory of its run, where runs are remembered."""
+    frame: Frame | None = None
+    asked: tuple[int, tuple[Turn, ...] | None] | None = None
+    """When a model was asked, and with which messages, where runs are remembered."""
+    items: list[Any] | None = None
+    """What a stream has given so far."""
+    abandon: Callable[..., None] | None = None
+    """Ends the span of a stream that nobody will ask for more."""
 
     def __init__(
         self,
@@ -54,43 +54,46 @@ class Opened:
         notes: list[Note],
     ) -> None:
         self.tracing, self.context, self.redactor = tracing, context, redactor
+        self.decision = tracing.decide(context)
+        """What is known of the sampling before the span begins."""
         self.data = data
         """Attributes to be written with the next step of the span: its beginning, or its end."""
         self.notes = notes
-        self.redacted: dict[str, list[str]] = {}
-        """Of each attribute, the names of the rules that took something out of it."""
-        self.span: trace.Span = trace.INVALID_SPAN
-        self.token: Token[Context] | None = None
-        self.remembered: CallSoFar | None = None
-        """The call in the memory of its run, where runs are remembered."""
-        self.frame: Frame | None = None
-        self.asked: tuple[int, tuple[Turn, ...] | None] | None = None
-        """When a model was asked, and with which messages, where runs are remembered."""
-        self.items: list[Any] | None = None
-        """What a stream has given so far."""
-        self.abandon: Callable[..., None] | None = None
 
     # -- where it stands
 
     def begin(self, name: str) -> None:
         """Start the span with the attributes written so far."""
-        name = clean(name) if self.redactor is None else self.redactor.name(name)
+        if self.redactor is not None:
+            name = self.redactor.name(name)
         data, self.data = self.data, {}
-        self.span = self.tracing.start(name, data, self.context)
+        self.span = self.tracing.start(name, data, self.context, self.decision)
 
     def enter(self) -> None:
         """Make the span the current one."""
-        self.token = otel_context.attach(self.context)
+        if variable is not None and otel_context._RUNTIME_CONTEXT is standard:  # noqa: SLF001 - see current.py
+            self.token = variable.set(self.context)
+        else:
+            self.token = enter(self.context)
 
     def leave(self) -> None:
         """Put back what was current before."""
         token, self.token = self.token, None
-        if token is not None:
-            _put_back(token)
+        if token is None:
+            return
+        if variable is not None and type(token) is Token:
+            try:
+                variable.reset(token)
+            except (
+                ValueError
+            ):  # closed from another context than it ran in, which is gone, and the value with it
+                return
+        else:
+            leave(token)
 
     def step_out(self) -> None:
         """Leave until the next step; what the function itself made current is kept for it."""
-        self.context = otel_context.get_current()
+        self.context = current()
         self.leave()
 
     # -- what it says
@@ -105,11 +108,16 @@ class Opened:
     def say_json(self, value: object, *keys: str) -> None:
         """Write a value as JSON under each of the keys."""
         if self.redactor is None:
-            self._put(to_json(value), keys)
-            return
-        text, by = self.redactor.json(value)
-        self._note(by, keys)
-        self._put(text, keys)
+            text = to_json(value)
+        else:
+            text, by = self.redactor.json(value)
+            if by:
+                self._note(by, keys)
+        if len(text) <= capture.MAX_CHARACTERS:  # JSON is clean
+            for key in keys:
+                self.data[key] = text
+        else:
+            self._put(text, keys)
 
     def say_value(self, value: object, key: str, mime_key: str) -> None:
         """Write a text as it is and anything else as JSON, and which of them it was."""
@@ -142,6 +150,7 @@ class Opened:
 
     def _note(self, by: list[str], keys: Iterable[str]) -> None:
         if by:
+            self.redacted = {} if self.redacted is None else self.redacted
             for key in keys:
                 self.redacted.setdefault(key, []).extend(by)
 
@@ -154,9 +163,9 @@ class Opened:
 
     def succeed(self) -> None:
         """The call returned: end the span."""
-        self._note_all()
-        data, self.data = self.data, {}
-        self.tracing.finish(self.span, data, _OK)
+        if self.notes or self.redacted:
+            self._note_all()
+        self.tracing.finish(self.span, self.data, _OK)
 
     def fail(self, error: BaseException) -> None:
         """The call raised. The status comes first: it must not hang on what the error says of itself."""
@@ -210,12 +219,3 @@ class Opened:
 def text_of(value: object) -> str:
     """A text as it is, anything else as JSON."""
     return to_text(value)[0]
-
-
-def _put_back(token: Token[Any]) -> None:
-    if not isinstance(token, Token):  # a runtime context other than the standard one
-        otel_context.detach(token)
-        return
-    # ValueError: closed from another context than it ran in, which is gone, and the value with it
-    with contextlib.suppress(ValueError):
-        token.var.reset(token)

@@ -67,7 +67,8 @@ class _Settings:
         self.isolated = False
 
 
-_settings = _Settings()
+settings = _Settings()
+"""What ``configure`` was told; read in every call."""
 
 
 def configure(
@@ -106,16 +107,16 @@ def configure(
     """
     if sample is not None and not 0 <= sample <= 1:
         raise ConfigurationError(f"sample={sample!r} is no share of traces: give a number from 0 to 1.")
-    _settings.content = Content.from_environment()
+    settings.content = Content.from_environment()
     current: Any = _in_use() if provider is None else provider
-    if _settings.isolated:
+    if settings.isolated:
         return cast("TracerProvider", current)  # a replay: nothing may leave the process
     if redact is not None:
         _redact(redact)
-    if isinstance(current, trace.ProxyTracerProvider) or (isolated and current is not _settings.made):
-        current = _settings.made = _new_provider(service_name, sample)
+    if isinstance(current, trace.ProxyTracerProvider) or (isolated and current is not settings.made):
+        current = settings.made = _new_provider(service_name, sample)
         if isolated:
-            _settings.provider = current
+            settings.provider = current
         else:
             trace.set_tracer_provider(current)
     else:
@@ -123,12 +124,12 @@ def configure(
             if value is not None:
                 _log.info("%s=%r is not used: the provider in use has its own", name, value)
     if provider is not None:
-        _settings.provider = provider
+        settings.provider = provider
     watch_exit()
-    if _settings.parent is None:
+    if settings.parent is None:
         with guarded("read TRACEPARENT"):
-            _settings.parent = parent_in_environment()
-            _settings.tracing = None
+            settings.parent = parent_in_environment()
+            settings.tracing = None
     _count(current)
     if file is not None:
         path = os.path.realpath(fspath(file))
@@ -137,15 +138,15 @@ def configure(
         _add(current, f"endpoint {endpoint}", lambda: _otlp_exporter(endpoint))
     if (
         file is None
-        and current is _settings.made
-        and not any(owner is current for owner, *_ in _settings.added)
+        and current is settings.made
+        and not any(owner is current for owner, *_ in settings.added)
     ):
         for name in _exporters_wanted():
             _add(current, f"exporter {name}", lambda name=name: _named_exporter(name))
     if instrument:
         from redfirst.instrumentation.instrumentors import switch_on
 
-        _settings.instrumentors = switch_on(instrument, current)
+        settings.instrumentors = switch_on(instrument, current)
     return cast("TracerProvider", current)
 
 
@@ -164,7 +165,7 @@ def _redact(redaction: Redaction) -> None:
     from redfirst.instrumentation.canary import try_out
 
     try_out(Redactor(redaction))
-    _settings.redaction = redaction
+    settings.redaction = redaction
     _set_redactor()
 
 
@@ -177,16 +178,16 @@ def _count(provider: Any) -> None:
 
     with guarded("count the spans"):
         folder = os.environ.get(REPORT_VARIABLE)
-        counter = SpanCounter(provider, made=provider is _settings.made, whole=folder is not None)
+        counter = SpanCounter(provider, made=provider is settings.made, whole=folder is not None)
         provider.add_span_processor(counter)
-        _settings.counters.append(counter)
-        _settings.tracing = None  # made anew, so that it counts what its sampler decides
+        settings.counters.append(counter)
+        settings.tracing = None  # made anew, so that it counts what its sampler decides
         if folder is not None:
             SpanReport(counter, Path(folder))
 
 
 def _counter(provider: object) -> SpanCounter | None:
-    return next((one for one in _settings.counters if one.provider is provider), None)
+    return next((one for one in settings.counters if one.provider is provider), None)
 
 
 def span_counts() -> SpanCounts | None:
@@ -206,7 +207,7 @@ def _add(provider: Any, target: str, exporter: Any) -> None:
     """Add an exporter to the provider, unless it has that one from us already."""
     from redfirst.instrumentation.exporting import BoundedProcessor
 
-    if any(owner is provider and known == target for owner, known, _ in _settings.added):
+    if any(owner is provider and known == target for owner, known, _ in settings.added):
         return
     if not hasattr(provider, "add_span_processor"):
         raise ConfigurationError(
@@ -217,7 +218,7 @@ def _add(provider: Any, target: str, exporter: Any) -> None:
     if made is not None:
         processor = BoundedProcessor(made, reveal=_revealed)
         provider.add_span_processor(processor)
-        _settings.added.append((provider, target, processor))
+        settings.added.append((provider, target, processor))
         counter = _counter(provider)
         if counter is not None:
             with guarded("count the exports"):
@@ -226,7 +227,7 @@ def _add(provider: Any, target: str, exporter: Any) -> None:
 
 def _revealed(spans: Sequence[ReadableSpan]) -> Sequence[ReadableSpan]:
     """What of the spans may go to an exporter that ``configure`` added."""
-    hidden = _settings.redactor
+    hidden = settings.redactor
     if hidden is None:
         return spans
     from redfirst.instrumentation.redacting import redacted
@@ -271,8 +272,8 @@ def _named_exporter(name: str) -> SpanExporter | None:
 
 def isolate(provider: TracerProvider) -> None:
     """Use this provider for everything and let no later ``configure`` add an exporter (replay)."""
-    _settings.provider = provider
-    _settings.isolated = True
+    settings.provider = provider
+    settings.isolated = True
     trace.set_tracer_provider(provider)
 
 
@@ -288,12 +289,12 @@ def force_flush(timeout_millis: int = 30000) -> bool:
 
 def shutdown() -> None:
     """Flush every span and close the exporters ``configure`` added. The provider itself stays at work."""
-    if _settings.isolated:
+    if settings.isolated:
         force_flush()  # a replay collects the spans that end after this, too
         return
     force_flush()
-    added, _settings.added = _settings.added, []
-    _settings.provider = None
+    added, settings.added = settings.added, []
+    settings.provider = None
     for owner, _, processor in added:
         counter = _counter(owner)
         with guarded("shut an exporter down"):
@@ -304,57 +305,56 @@ def shutdown() -> None:
 
 def tracing() -> Tracing:
     """How spans of our scope begin on the provider in use; made once per provider."""
-    provider = _in_use()
-    known = _settings.tracing
+    known = settings.tracing
+    provider = settings.provider
+    if provider is None:
+        provider = trace._TRACER_PROVIDER  # noqa: SLF001 - get_tracer_provider() without its look at the environment
+        if provider is None:
+            provider = trace.get_tracer_provider()
     if known is None or known.provider is not provider or not known.current():
         tracer = provider.get_tracer(semconv.SCOPE)
         counter = _counter(provider)
         if counter is not None:
             counter.watch_sampling(tracer)
         known = tracing_of(provider, tracer)
-        known.parent = _settings.parent
-        _settings.tracing = known
+        known.parent = settings.parent
+        settings.tracing = known
     return known
 
 
 def redactor() -> Redactor | None:
     """What takes secrets out of values; ``None`` where nothing must be."""
-    return _settings.redactor
+    return settings.redactor
 
 
 def redact_places(places: Iterable[str]) -> None:
     """Redact the values of these keys and paths from now on: a tool declared them."""
     given = (places,) if isinstance(places, str) else tuple(places)
     Redaction().with_places(given)  # a wrong path is refused where it is written
-    _settings.declared = tuple(dict.fromkeys((*_settings.declared, *given)))
+    settings.declared = tuple(dict.fromkeys((*settings.declared, *given)))
     _set_redactor()
 
 
 def _set_redactor() -> None:
-    if _settings.redaction is None and not _settings.declared:
-        _settings.redactor = None
+    if settings.redaction is None and not settings.declared:
+        settings.redactor = None
         return
-    before = _settings.redactor
-    wanted = (_settings.redaction or Redaction()).with_places(_settings.declared)
-    _settings.redactor = Redactor(wanted, key=None if before is None else before.key)
-
-
-def content() -> Content:
-    """Which content is captured."""
-    return _settings.content
+    before = settings.redactor
+    wanted = (settings.redaction or Redaction()).with_places(settings.declared)
+    settings.redactor = Redactor(wanted, key=None if before is None else before.key)
 
 
 def _in_use() -> trace.TracerProvider:
-    return trace.get_tracer_provider() if _settings.provider is None else _settings.provider
+    return trace.get_tracer_provider() if settings.provider is None else settings.provider
 
 
 def reset() -> None:
     """Shut down and forget everything ``configure`` and ``isolate`` did (tests)."""
-    _settings.isolated = False
+    settings.isolated = False
     shutdown()
-    _settings.tracing = _settings.made = None
-    _settings.redaction = _settings.redactor = _settings.parent = None
-    _settings.instrumentors = []
-    _settings.declared = ()
-    _settings.counters = []
-    _settings.content = Content.from_environment()
+    settings.tracing = settings.made = None
+    settings.redaction = settings.redactor = settings.parent = None
+    settings.instrumentors = []
+    settings.declared = ()
+    settings.counters = []
+    settings.content = Content.from_environment()

@@ -29,6 +29,7 @@ _WHOLE_TOKEN = re.compile(r"<redacted:[0-9a-f]{16}>\Z")
 FAILED = "<redacted: the redaction failed>"
 """Stands in place of a value that could not be redacted."""
 _DEEPEST = 200
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _REMEMBERED = 256
 _SHORTEST_REMEMBERED = 6
 
@@ -39,8 +40,9 @@ class Pattern:
 
     name: str
     regex: str
-    literal: str | None = None
-    """A text that every match contains. Where it is missing the expression is not tried: that is what makes it cheap."""
+    literal: str | tuple[str, ...] | None = None
+    """A text that every match contains, or several of which it contains one. Where there is none the expression is not
+    tried: that is what makes it cheap."""
     example: str | None = None
     """A text that must be taken out; the self-test plants it."""
 
@@ -49,8 +51,13 @@ PATTERNS: Mapping[str, Pattern] = {
     one.name: one
     for one in (
         Pattern("email", r"[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}", "@", "canary.one@example.org"),
-        Pattern("api_key", r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,200}", None, "sk-canary0123456789abcdef"),
-        Pattern("aws_key", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", "A", "AKIACANARY0123456789"),
+        Pattern(
+            "api_key",
+            r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,200}",
+            ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
+            "sk-canary0123456789abcdef",
+        ),
+        Pattern("aws_key", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", ("AKIA", "ASIA"), "AKIACANARY0123456789"),
         Pattern("github_token", r"\bgh[pousr]_[A-Za-z0-9]{20,255}", "gh", "ghp_canary0123456789abcdefgh"),
         Pattern(
             "jwt",
@@ -110,13 +117,13 @@ class Redactor:
         self.key = key or os.environ.get(KEY_VARIABLE, "").encode() or secrets.token_bytes(32)
         self._keys = {one.casefold() for one in redaction.keys}
         self._paths = redaction.paths
-        self._patterns = [(one.name, re.compile(one.regex), one.literal) for one in redaction.patterns]
+        self._patterns = [(one.name, re.compile(one.regex), _literals(one)) for one in redaction.patterns]
         self._names: dict[str, str] = {}
         self._secrets: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()  # guards _secrets: calls of many threads
-        named = "|".join(re.escape(one) for one in sorted(self._keys, key=len, reverse=True))
-        self._named = re.compile(f'(?i)"(?:{named})"') if named else None
-        self._cheap = all(one.isascii() and not re.search(r'["\\\x00-\x1f]', one) for one in self._keys)
+        self._quick = [(_hints(literals), literals, regex.search) for _, regex, literals in self._patterns]
+        self._fine: set[str] = set()
+        """Keys that were met and are none of ours."""
 
     def token(self, secret: object) -> str:
         """What stands for a secret; the same for the same one, and for a text wherever it was found."""
@@ -129,7 +136,8 @@ class Redactor:
         """A value as JSON text."""
         try:
             text = to_json(value)
-            if self._harmless(text):
+            # behind a backslash anything may hide
+            if "\\" not in text and not self._paths and self._no_key_in(value) and self._no_match_in(text):
                 return text, []
             data, by = self.data(orjson.loads(text))
             return (to_json(data), by) if by else (text, [])
@@ -187,16 +195,38 @@ class Redactor:
         count("redact a value")
         return FAILED
 
-    def _harmless(self, text: str) -> bool:
-        """Whether nothing in JSON text can be meant. Behind a backslash anything may hide."""
-        if "\\" in text or self._paths or not self._cheap:
+    def _no_key_in(self, value: Any) -> bool:
+        """Whether no key of ours can be in a value; of a type that is not JSON's own that is not known."""
+        kind = type(value)
+        if kind is dict:
+            for key, inside in value.items():
+                if key not in self._fine and not self._is_fine(key):
+                    return False
+                if type(inside) not in _SCALARS and not self._no_key_in(inside):
+                    return False
+            return True
+        if kind is list or kind is tuple:
+            return all(type(inside) in _SCALARS or self._no_key_in(inside) for inside in value)
+        return kind in _SCALARS
+
+    def _is_fine(self, key: object) -> bool:
+        if type(key) is not str or key.casefold() in self._keys:
             return False
-        if self._named is not None and self._named.search(text):
-            return False
-        return not any(
-            (literal is None or literal in text) and regex.search(text)
-            for _, regex, literal in self._patterns
-        )
+        if len(self._fine) < 10_000:
+            self._fine.add(key)
+        return True
+
+    def _no_match_in(self, text: str) -> bool:
+        for hints, literals, search in self._quick:
+            for hint in hints:
+                if hint in text:
+                    break
+            else:
+                if hints:
+                    continue
+            if _may_match(literals, text) and search(text):
+                return False
+        return True
 
     def _walk(self, data: Any, paths: Sequence[tuple[str, ...]], by: list[str], depth: int) -> Any:
         if depth > _DEEPEST:
@@ -240,8 +270,8 @@ class Redactor:
         return self._matched(text, by)
 
     def _matched(self, text: str, by: list[str]) -> str:
-        for name, regex, literal in self._patterns:
-            if literal is None or literal in text:
+        for name, regex, literals in self._patterns:
+            if _may_match(literals, text):
                 if _TOKEN.search(text) is None:
                     text, times = regex.subn(lambda match: self.token(match[0]), text)
                 else:  # what was redacted already is left as it is
@@ -276,6 +306,25 @@ class Redactor:
                     self._secrets.move_to_end(text)
                     if len(self._secrets) > _REMEMBERED:
                         self._secrets.popitem(last=False)
+
+
+def _literals(pattern: Pattern) -> tuple[str, ...]:
+    if pattern.literal is None:
+        return ()
+    return (pattern.literal,) if isinstance(pattern.literal, str) else pattern.literal
+
+
+def _hints(literals: tuple[str, ...]) -> tuple[str, ...]:
+    """Single characters of which one is in every match: looked for at the speed of memory. Empty: none are known."""
+    marks = [[char for char in literal if not char.isalnum()] for literal in literals]
+    return tuple({mark[0] for mark in marks}) if all(marks) else ()
+
+
+def _may_match(literals: tuple[str, ...], text: str) -> bool:
+    for literal in literals:
+        if literal in text:
+            return True
+    return not literals
 
 
 def _leaves(value: Any) -> Iterable[str]:

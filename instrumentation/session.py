@@ -44,7 +44,7 @@ def identity(context: Context) -> dict[str, str]:
 def write_identity(data: dict[str, Any], context: Context) -> None:
     """Write session and user under the names of both vocabularies."""
     session_id, user = context.get(semconv.SESSION_ID), context.get(semconv.USER_ID)
-    if isinstance(session_id, str) and session_id:
+    if session_id is not None and isinstance(session_id, str) and session_id:
         data[semconv.SESSION_ID] = data[semconv.CONVERSATION_ID] = bounded(session_id)[0]
-    if isinstance(user, str) and user:
+    if user is not None and isinstance(user, str) and user:
         data[semconv.USER_ID] = bounded(user)[0]

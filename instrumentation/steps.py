@@ -13,7 +13,7 @@ from redfirst.instrumentation import memory
 from redfirst.instrumentation.capture import plain
 from redfirst.instrumentation.kinds import Kind
 from redfirst.instrumentation.opened import Opened, text_of
-from redfirst.instrumentation.provider import content
+from redfirst.instrumentation.provider import settings
 from redfirst.instrumentation.run import Run, with_run
 
 _MOST_DOCUMENTS = 12
@@ -26,12 +26,12 @@ class Chain(Kind):
     oi_kind = "CHAIN"
 
     def on_call(self, opened: Opened, arguments: Mapping[str, Any]) -> None:
-        if content().inputs and arguments:
+        if settings.content.inputs and arguments:
             value = next(iter(arguments.values())) if len(arguments) == 1 else arguments
             opened.say_value(value, semconv.INPUT_VALUE, semconv.INPUT_MIME_TYPE)
 
     def on_result(self, opened: Opened, result: object) -> None:
-        if content().outputs and result is not None:
+        if settings.content.outputs and result is not None:
             opened.say_value(result, semconv.OUTPUT_VALUE, semconv.OUTPUT_MIME_TYPE)
 
 
@@ -60,7 +60,7 @@ class Retriever(Chain):
 
     def on_result(self, opened: Opened, result: object) -> None:
         super().on_result(opened, result)
-        if not content().outputs:
+        if not settings.content.outputs:
             return
         found = opened.revealed(result, semconv.OUTPUT_VALUE)
         if isinstance(found, Mapping) and isinstance(found.get("documents"), list):
@@ -95,6 +95,7 @@ def _document(at: str, document: Any) -> list[tuple[str, str]]:
 class Agent(Chain):
     """One run of an agent."""
 
+    is_run = True
     oi_kind = "AGENT"
     operation = "invoke_agent"
 

@@ -13,7 +13,7 @@ from redfirst.instrumentation.capture import plain, to_json
 from redfirst.instrumentation.guard import guarded
 from redfirst.instrumentation.kinds import Kind
 from redfirst.instrumentation.opened import Opened
-from redfirst.instrumentation.provider import content
+from redfirst.instrumentation.provider import settings
 from redfirst.instrumentation.rule_guard import Guard
 
 
@@ -33,10 +33,8 @@ class Tool(Kind):
         idempotent: bool | None = None,
         poll: bool = False,
         schema: object = None,
-        guard: Guard | None = None,
     ) -> None:
         super().__init__(function, name)
-        self.guard = guard
         self.declared = {"effect": effect, "idempotent": idempotent, "poll": poll}
         self.declare(
             OI_TOOL_NAME=self.name,
@@ -55,37 +53,50 @@ class Tool(Kind):
 
     def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:
         opened.frame = memory.current()
-        alone = memory.Frame(memory.Memory(), None, ()) if self.guard is not None else None
-        frame = opened.frame or alone
+        frame = opened.frame or self.alone()
         if frame is not None:
             given = None if arguments is None else plain(arguments)
             opened.remembered = frame.begin(self.name, given, **self.declared)
+
+    def alone(self) -> memory.Frame | None:
+        """What remembers a call outside of any run."""
+        return None
 
     def remember_result(self, opened: Opened, result: object) -> None:
         if opened.remembered is not None and opened.remembered.refused is None:
             memory.finish(opened.remembered, result=result)
 
-    def offer(self, opened: Opened | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> door.Answer:
-        """Ask the guard first: a call that it refuses is offered to nobody."""
-        if self.guard is not None:
-            pending = opened.remembered if opened is not None else None
-            refused = self.guard.refused(self.name, pending, opened.frame if opened is not None else None)
-            if refused is not None:
-                with guarded("record a refusal"):
-                    if opened is not None:
-                        opened.say(refused.rule, semconv.TOOL_REFUSED_BY)
-                        opened.say(refused.because, semconv.TOOL_REFUSED_BECAUSE)
-                if self.guard.refusal == "raise":
-                    return door.Failed(refused)
-                return door.Played({"error": str(refused)})
-        return super().offer(opened, args, kwargs)
-
     def on_call(self, opened: Opened, arguments: Mapping[str, Any]) -> None:
-        if content().inputs:
+        if settings.content.inputs:
             opened.say_json(arguments, semconv.TOOL_CALL_ARGUMENTS, semconv.INPUT_VALUE)
             opened.data[semconv.INPUT_MIME_TYPE] = semconv.JSON_MIME
 
     def on_result(self, opened: Opened, result: object) -> None:
-        if content().outputs:
+        if settings.content.outputs:
             opened.say_json(result, semconv.TOOL_CALL_RESULT, semconv.OUTPUT_VALUE)
             opened.data[semconv.OUTPUT_MIME_TYPE] = semconv.JSON_MIME
+
+
+class GuardedTool(Tool):
+    """A call of a tool that rules are asked before."""
+
+    def __init__(self, function: Callable[..., Any], name: str | None, guard: Guard, **declared: Any) -> None:
+        super().__init__(function, name, **declared)
+        self.guard = guard
+
+    def alone(self) -> memory.Frame | None:
+        return memory.Frame(memory.Memory(), None, ())
+
+    def offer(self, opened: Opened | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> door.Answer:
+        """Ask the guard first: a call that it refuses is offered to nobody."""
+        pending = opened.remembered if opened is not None else None
+        refused = self.guard.refused(self.name, pending, opened.frame if opened is not None else None)
+        if refused is not None:
+            with guarded("record a refusal"):
+                if opened is not None:
+                    opened.say(refused.rule, semconv.TOOL_REFUSED_BY)
+                    opened.say(refused.because, semconv.TOOL_REFUSED_BECAUSE)
+            if self.guard.refusal == "raise":
+                return door.Failed(refused)
+            return door.Played({"error": str(refused)})
+        return super().offer(opened, args, kwargs)

@@ -11,6 +11,14 @@ from opentelemetry.context import Context
 
 from redfirst.instrumentation.guard import guarded
 
+Decision = tuple[Any, int | None, bool]
+"""What is known of the sampling of a span before it begins.
+
+The context of its parent, where it has one; below which number the lower half of a sampled trace's id lies (``None``: the
+sampler must be asked); whether its attributes need be written, which they need not when it is known not to be recorded.
+"""
+UNKNOWN: Decision = (None, None, True)
+
 
 class Tracing:
     """Any provider, by the API alone."""
@@ -28,13 +36,23 @@ class Tracing:
         """Whether nothing has changed that this was made from."""
         return True
 
-    def records(self, context: Context) -> bool:  # noqa: ARG002 - faster ones decide by it
-        """Whether a span begun here may be recorded; ``False`` spares the writing of its attributes."""
-        return True
+    def decide(self, context: Context) -> Decision:  # noqa: ARG002 - faster ones decide by it
+        """What is known of the sampling of a span begun in the context."""
+        return UNKNOWN
 
-    def start(self, name: str, attributes: dict[str, Any], context: Context) -> trace.Span:
+    def start(
+        self,
+        name: str,
+        attributes: dict[str, Any],
+        context: Context,
+        decision: Decision,  # noqa: ARG002 - as above
+    ) -> trace.Span:
         """Begin a span."""
         return self.tracer.start_span(name, context, attributes=attributes)
+
+    def inside(self, context: Context, span: trace.Span) -> Context:
+        """The context with the span as its current one."""
+        return trace.set_span_in_context(span, context)
 
     def finish(self, span: trace.Span, attributes: Mapping[str, Any], status: trace.Status) -> None:
         """Write what the call came to, and end the span."""

@@ -13,7 +13,8 @@ from redfirst.instrumentation.guard import guarded
 from redfirst.instrumentation.propagation import extract
 
 HEADER = "x-trace-id"
-_CALLER = otel_context.create_key("redfirst-caller")
+CALLER = otel_context.create_key("redfirst-caller")
+"""Under this key of the context waits whoever answers a request."""
 
 Message = MutableMapping[str, Any]
 
@@ -31,7 +32,7 @@ class _Caller:
 
 def tell_caller(context: Context, span: trace.Span) -> None:
     """A span has begun: whoever answers the request may want its trace id."""
-    caller = context.get(_CALLER)
+    caller = context.get(CALLER)
     if isinstance(caller, _Caller) and caller.trace_id is None:
         found = span.get_span_context()
         caller.trace_id = trace.format_trace_id(found.trace_id) if found.is_valid else None
@@ -70,7 +71,7 @@ class TraceASGI:
 
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope.get("headers", ())}
         with extract(headers):
-            token = otel_context.attach(otel_context.set_value(_CALLER, caller))
+            token = otel_context.attach(otel_context.set_value(CALLER, caller))
             try:
                 await self._app(scope, receive, told)
             finally:
@@ -98,7 +99,7 @@ class TraceWSGI:
             key[5:].replace("_", "-"): value for key, value in environ.items() if key.startswith("HTTP_")
         }
         with extract(given):
-            token = otel_context.attach(otel_context.set_value(_CALLER, caller))
+            token = otel_context.attach(otel_context.set_value(CALLER, caller))
             try:
                 return self._app(environ, told)
             finally:

@@ -399,8 +399,8 @@ leave()
     found = {}
     for line in path.read_text("utf-8").splitlines():
         for scope in json.loads(line)["resourceSpans"][0]["scopeSpans"]:
-            for span in scope["spans"]:
-                assert span["name"] not in found
-                found[span["name"]] = span["status"].get("code")
+            for one in scope["spans"]:
+                assert one["name"] not in found
+                found[one["name"]] = one["status"].get("code")
     assert found == {"execute_tool words": 1, "execute_tool later": 1, "invoke_agent leave": 2}
     assert "detach" not in done.stderr
