@@ -20,6 +20,7 @@ from redfirst.instrumentation.guard import guarded, swallow
 from redfirst.instrumentation.opened import Note, Opened
 from redfirst.instrumentation.propagation import joined
 from redfirst.instrumentation.provider import settings, tracing
+from redfirst.instrumentation.redaction import Redactor
 from redfirst.instrumentation.session import write_identity
 from redfirst.instrumentation.web import CALLER, tell_caller
 
@@ -45,6 +46,9 @@ class Kind(ABC):
         self.notes: list[Note] = []
         self.title = self.name if self.operation is None else f"{self.operation} {self.name}"
         self.declare(OI_KIND=self.oi_kind, OPERATION=self.operation)
+        self.revealed_by: Redactor | None = None
+        self.revealed = self.attributes
+        """The attributes that are the same for every call, as they may leave the process."""
 
     def declare(self, **pairs: str | bool | int | None) -> None:
         """Take what is the same for every call, by name in ``semconv``; ``None`` is left out."""
@@ -56,6 +60,14 @@ class Kind(ABC):
                     self.notes.append({"attribute": key, **note})
             if isinstance(value, str | bool) or (isinstance(value, int) and -(2**63) <= value < 2**63):
                 self.attributes[key] = value  # anything else no exporter could write
+
+    def reveal(self, redactor: Redactor | None) -> None:
+        """Take another redaction into account."""
+        self.revealed = {
+            key: redactor.text(value)[0] if redactor is not None and isinstance(value, str) else value
+            for key, value in self.attributes.items()
+        }
+        self.revealed_by = redactor
 
     def span_name(self, arguments: Mapping[str, Any] | None) -> str:  # noqa: ARG002 - a model's has the model in it
         """The span's name; the arguments are missing where they could not be read."""
@@ -99,7 +111,10 @@ class Kind(ABC):
                 context = current()
                 if way.parent is not None:
                     context = joined(way.parent, context)
-                made = Opened(way, context, settings.redactor, {**self.attributes}, [*self.notes])
+                hidden = settings.redactor
+                if hidden is not self.revealed_by:
+                    self.reveal(hidden)
+                made = Opened(way, context, hidden, {**self.revealed}, [*self.notes])
                 if arguments is not None and made.decision[2]:
                     try:
                         if SESSION_ID in context or USER_ID in context:

@@ -26,6 +26,7 @@ from redfirst.instrumentation.guard import count
 KEY_VARIABLE = "REDFIRST_REDACTION_KEY"
 _TOKEN = re.compile(r"<redacted:[0-9a-f]{16}>")
 _WHOLE_TOKEN = re.compile(r"<redacted:[0-9a-f]{16}>\Z")
+_ESCAPE = re.compile(_TOKEN.pattern + r"|\\+(?:[abfnrtv'\"/]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})")
 FAILED = "<redacted: the redaction failed>"
 """Stands in place of a value that could not be redacted."""
 _DEEPEST = 200
@@ -270,21 +271,23 @@ class Redactor:
         return self._matched(text, by)
 
     def _matched(self, text: str, by: list[str]) -> str:
+        """The text without what the patterns match, also where an escape as ``repr`` writes it hides a word's edge."""
         for name, regex, literals in self._patterns:
             if _may_match(literals, text):
-                if _TOKEN.search(text) is None:
-                    text, times = regex.subn(lambda match: self.token(match[0]), text)
-                else:  # what was redacted already is left as it is
-                    text, times = self._between_tokens(regex, text)
+                times = 0
+                for cut in (_TOKEN, _ESCAPE) if "\\" in text else (_TOKEN,):
+                    text, some = self._between(cut, regex, text)
+                    times += some
                 by += [name] * times
         return text
 
-    def _between_tokens(self, regex: re.Pattern[str], text: str) -> tuple[str, int]:
+    def _between(self, cut: re.Pattern[str], regex: re.Pattern[str], text: str) -> tuple[str, int]:
+        """What was redacted already is left as it is."""
         parts, at, times = [], 0, 0
-        for token in _TOKEN.finditer(text):
-            part, some = regex.subn(lambda match: self.token(match[0]), text[at : token.start()])
-            parts += [part, token[0]]
-            at, times = token.end(), times + some
+        for mark in cut.finditer(text):
+            part, some = regex.subn(lambda match: self.token(match[0]), text[at : mark.start()])
+            parts += [part, mark[0]]
+            at, times = mark.end(), times + some
         part, some = regex.subn(lambda match: self.token(match[0]), text[at:])
         return "".join([*parts, part]), times + some
 
