@@ -103,7 +103,9 @@ class Planter:
         if kind == 3:
             return {self._random.choice(KEYS): self.by_key(), "x": self.payload(depth + 1)}
         if kind == 4:
-            return json.dumps({self._random.choice(KEYS).upper(): self.by_key(), "x": self.payload(depth + 1)})
+            return json.dumps(
+                {self._random.choice(KEYS).upper(): self.by_key(), "x": self.payload(depth + 1)}
+            )
         if kind == 5:
             return {self.by_form(): self.payload(depth + 1)}
         if kind == 6:
@@ -139,7 +141,9 @@ def handle(planter: Any, payload: Any, number: int) -> Any:
     with span("chain", f"step {planter.by_form()}") as step:
         step.set("note", planter.by_form())
         trace.get_current_span().set_attribute("late", planter.by_form())
-        trace.get_current_span().add_link(trace.get_current_span().get_span_context(), {"to": planter.by_form()})
+        trace.get_current_span().add_link(
+            trace.get_current_span().get_span_context(), {"to": planter.by_form()}
+        )
     if number % 50 == 0:
         raise ValueError(f"nothing came of {planter.by_form()}")
     return payload
@@ -182,7 +186,7 @@ class Shy:
 @tool(effect="read")
 def verify(customer: str, password: str) -> dict[str, object]:
     """Who it is."""
-    return {"verified": True, "customer": customer}
+    return {"verified": bool(password), "customer": customer}
 
 
 @tool(effect="write")
@@ -234,21 +238,27 @@ def _judged(path: Path, checks: Any) -> Iterator[tuple[str, str, int]]:
 
 def main() -> int:
     """Run it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--payloads", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         planted, found = leaks(asked.payloads, asked.seed, Path(folder, "planted.jsonl"))
-        print(f"{asked.payloads} payloads, {planted} secrets planted, {len(found)} found in what was exported")
+        print(
+            f"{asked.payloads} payloads, {planted} secrets planted, {len(found)} found in what was exported"
+        )
         for secret in found[:10]:
             print(f"  leaked: {secret}")
         plain = verdicts(asked.runs, asked.seed, Path(folder, "plain.jsonl"), redacted=False)
         hidden = verdicts(asked.runs, asked.seed, Path(folder, "hidden.jsonl"), redacted=True)
         failed = sum(outcome == "failed" for _, outcome, _ in plain)
         differing = sum(a != b for a, b in zip(plain, hidden, strict=True))
-        print(f"{asked.runs} runs, {len(plain)} verdicts, {failed} of them failed; {differing} differ with redaction")
+        print(
+            f"{asked.runs} runs, {len(plain)} verdicts, {failed} of them failed; {differing} differ with redaction"
+        )
     return 1 if found or differing else 0
 
 

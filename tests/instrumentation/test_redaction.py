@@ -125,7 +125,7 @@ def test_a_redaction_that_does_not_hold_is_refused() -> None:
     """The self-test plants a value for each rule: here the literal is in no match, so the expression is never tried."""
     broken = Pattern("ticket", r"T-\d+", literal="#", example="T-4711")
 
-    with pytest.raises(ConfigurationError, match="does not hold.*pattern ticket"):
+    with pytest.raises(ConfigurationError, match=r"does not hold.*pattern ticket"):
         configure(redact=Redaction(patterns=[broken]))
     assert provider.settings.redactor is None
 
