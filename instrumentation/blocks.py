@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
 
+from redfirst.evaluators import semconv
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.instrumentation import door
 from redfirst.instrumentation.capture import clean
@@ -50,22 +51,27 @@ class span:  # noqa: N801 - reads as a statement: with span("retriever", "search
             raise ConfigurationError(
                 f"The kind of a span is one of {', '.join(get_args(KindName))}, not {kind!r}."
             )
-        self._kind = _KINDS[kind](_nothing, name, **declared)
-        self._kind.attributes.pop("gen_ai.tool.description", None)
-        self._kind.attributes.pop("tool.description", None)
+        self._kind: Kind | None = None
+        with guarded("describe a block of code"):
+            self._kind = _KINDS[kind](_nothing, name, **declared)
+            self._kind.attributes.pop(semconv.TOOL_DESCRIPTION, None)
+            self._kind.attributes.pop(semconv.OI_TOOL_DESCRIPTION, None)
         self._opened: Opened | None = None
         self._result: object = None
         self._has_result = False
 
     def __enter__(self) -> Self:
-        if self._kind.door_kind is not None and door.interceptor() is not None:
-            count("replay a block of code")  # it acts for real, so the replay must be able to say so
-        self._opened = self._kind.open((), {})
+        if self._kind is not None:
+            if self._kind.door_kind is not None and door.interceptor() is not None:
+                count("replay a block of code")  # it acts for real, so the replay must be able to say so
+            self._opened = self._kind.open((), {})
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._kind is None:
+            return
         if error is not None:
             self._kind.fail(self._opened, error)
         elif self._has_result:
@@ -76,7 +82,7 @@ class span:  # noqa: N801 - reads as a statement: with span("retriever", "search
     def input(self, value: object) -> None:
         """Say what the block was given: for a tool or a model a mapping of arguments by name."""
         with guarded("record the arguments of a call"):
-            if self._opened is not None and self._opened.span.is_recording():
+            if self._kind is not None and self._opened is not None and self._opened.span.is_recording():
                 given = value if isinstance(value, Mapping) else {"input": value}
                 self._kind.on_call(self._opened, given)
                 self._opened.write()

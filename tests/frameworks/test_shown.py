@@ -44,7 +44,7 @@ def converse(url: str, **more: str) -> int:
     """Have the conversation sent there; how many spans it has."""
     done = subprocess.run(
         [sys.executable, HERE / "programs" / "bookshop_session.py"],
-        env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": url, **more},
+        env={**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": "60", **more},
         capture_output=True,
         text=True,
         check=False,

@@ -29,6 +29,7 @@ from redfirst.instrumentation import (
     conversation,
     current,
     current_run,
+    decorators,
     fast_spans,
     faults,
     force_flush,
@@ -131,7 +132,7 @@ def _functions(owner: object, module: str, prefix: str) -> Iterator[tuple[object
 def everywhere(owner: object, name: str, original: object) -> Iterator[tuple[object, str]]:
     """Where the function is known, under whatever name."""
     yield owner, name
-    for module in MODULES if isinstance(owner, ModuleType) else ():
+    for module in (*MODULES, decorators) if isinstance(owner, ModuleType) else ():
         for other, value in vars(module).items():
             if value is original and (module, other) != (owner, name):
                 yield module, other
@@ -298,7 +299,7 @@ ELSEWHERE = "|".join(
     (
         r"capture\._dumped|arguments\.Arguments\._unnamed|kinds\.Kind\.|rule_guard\.Guard\._open|tool_call\.Tool\.alone",
         r"fast_spans\.(usable|_same|_seen|_bound|_uncounted|_counter|_says|FastSpan|FastTracing\.(_unrecorded|_refresh))",
-        r"stream_replies\._(responses|anthropic|google|bedrock|add_block|add_part|parsed)|conversation\._answer",
+        r"stream_replies\._(is_|chat|add_call|keep|responses|anthropic|google|bedrock|add_block|add_part|parsed)|conversation\._answer",
         r"streams\._(Handed|Stream|AsyncStream|played)|current\.|propagation\.|web\.|redaction\.(Redactor|Redaction|_leaves|_hints)",
         r"session\.identity|blocks\.|infra\._(of_status|grpc)|opened\.Opened\.(revealed|end)|model_requests\._system|steps\.",
     )
