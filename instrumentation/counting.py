@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from redfirst.instrumentation.counted_export import CountedExport, uncounted
 from redfirst.instrumentation.counts import ExporterCounts, SpanCounts
 from redfirst.instrumentation.guard import guarded
+from redfirst.instrumentation.provider import settings
 
 
 class Tally:
@@ -127,6 +128,7 @@ class SpanCounter(SpanProcessor):
             not_sampled=self.not_sampled.read(),
             every_sampler=self.made,
             exporters=self._exporters(),
+            redaction=None if settings.redactor is None else "keyed" if settings.redactor.keyed else "random",
         )
 
     def _exporters(self) -> tuple[ExporterCounts, ...] | None:

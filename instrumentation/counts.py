@@ -64,6 +64,8 @@ class SpanCounts:
     """``not_sampled`` counts each tracer's spans; otherwise those of our decorators alone."""
     exporters: tuple[ExporterCounts, ...] | None = None
     """``None``: the provider does not show them."""
+    redaction: str | None = None
+    """``keyed`` by ``REDFIRST_REDACTION_KEY``, or ``random``: equal values are equal within the process only."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SpanCounts:

@@ -8,6 +8,7 @@ and equality holds within it.
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import re
 import secrets
@@ -21,7 +22,7 @@ import orjson
 
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.instrumentation.capture import clean, to_json
-from redfirst.instrumentation.guard import count
+from redfirst.instrumentation.guard import swallow
 
 KEY_VARIABLE = "REDFIRST_REDACTION_KEY"
 _TOKEN = re.compile(r"<redacted:[0-9a-f]{16}>")
@@ -115,7 +116,10 @@ class Redactor:
 
     def __init__(self, redaction: Redaction, key: bytes | None = None) -> None:
         self.redaction = redaction
-        self.key = key or os.environ.get(KEY_VARIABLE, "").encode() or secrets.token_bytes(32)
+        given = os.environ.get(KEY_VARIABLE, "").encode()
+        self.key = key or given or secrets.token_bytes(32)
+        self.keyed = self.key == given
+        """Whether another process with the same environment has the same key."""
         self._keys = {one.casefold() for one in redaction.keys}
         self._paths = redaction.paths
         self._patterns = [(one.name, re.compile(one.regex), _literals(one)) for one in redaction.patterns]
@@ -140,26 +144,26 @@ class Redactor:
             # behind a backslash anything may hide
             if "\\" not in text and not self._paths and self._no_key_in(value) and self._no_match_in(text):
                 return text, []
-            data, by = self.data(orjson.loads(text))
+            data, by = self.data(_parsed(text))
             return (to_json(data), by) if by else (text, [])
-        except Exception:  # noqa: BLE001 - fails closed
-            return to_json(self._failed()), ["failure"]
+        except Exception as error:  # noqa: BLE001 - fails closed
+            return to_json(_failed(error)), ["failure"]
 
     def data(self, data: Any) -> tuple[Any, list[str]]:
         """A value that is JSON data."""
         by: list[str] = []
         try:
             return self._walk(data, self._paths, by, 0), by
-        except Exception:  # noqa: BLE001 - fails closed
-            return self._failed(), ["failure"]
+        except Exception as error:  # noqa: BLE001 - fails closed
+            return _failed(error), ["failure"]
 
     def text(self, text: str) -> tuple[str, list[str]]:
         """A text; one that is JSON is looked into."""
         by: list[str] = []
         try:
             return self._string(clean(text), (), by, 0), by
-        except Exception:  # noqa: BLE001 - fails closed
-            return self._failed(), ["failure"]
+        except Exception as error:  # noqa: BLE001 - fails closed
+            return _failed(error), ["failure"]
 
     def free_text(self, text: str) -> tuple[str, list[str]]:
         """A text such as an exception's, in which secrets that were taken out by key lately may be quoted."""
@@ -191,10 +195,6 @@ class Redactor:
     def names(self, key: str) -> bool:
         """Whether the value of an attribute of this name is taken out whole."""
         return key.casefold() in self._keys
-
-    def _failed(self) -> str:
-        count("redact a value")
-        return FAILED
 
     def _no_key_in(self, value: Any) -> bool:
         """Whether no key of ours can be in a value; of a type that is not JSON's own that is not known."""
@@ -261,8 +261,8 @@ class Redactor:
     def _string(self, text: str, paths: Sequence[tuple[str, ...]], by: list[str], depth: int) -> str:
         if text[:1] in ("{", "[") and (self._keys or paths or "\\" in text):
             try:
-                inside = orjson.loads(text)
-            except ValueError:
+                inside = _parsed(text)
+            except (ValueError, RecursionError):
                 return self._matched(text, by)
             found: list[str] = []
             data = self._walk(inside, paths, found, depth + 1)
@@ -315,6 +315,19 @@ def _literals(pattern: Pattern) -> tuple[str, ...]:
     if pattern.literal is None:
         return ()
     return (pattern.literal,) if isinstance(pattern.literal, str) else pattern.literal
+
+
+def _failed(error: Exception) -> str:
+    swallow("redact a value", error)
+    return FAILED
+
+
+def _parsed(text: str) -> Any:
+    """JSON text as data, also where it has integers or lone surrogates that orjson does not take."""
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return json.loads(text)
 
 
 def _hints(literals: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from typing import Any
 
 import pytest
@@ -11,8 +12,14 @@ from redfirst.instrumentation import tool
 from redfirst.instrumentation.infra import fault_of
 
 
+def http_library() -> Any:
+    """httpx, or what the vendors' clients of today use in its place."""
+    found = next((name for name in ("httpx", "httpx2") if importlib.util.find_spec(name)), None)
+    return pytest.importorskip("httpx") if found is None else importlib.import_module(found)
+
+
 def httpx_errors() -> list[tuple[BaseException, str | None]]:
-    httpx = pytest.importorskip("httpx")
+    httpx = http_library()
     request = httpx.Request("GET", "http://x")
     answers = [(429, "rate_limit"), (503, "server"), (504, "timeout"), (404, None)]
     return [
@@ -52,7 +59,7 @@ def aiohttp_errors() -> list[tuple[BaseException, str | None]]:
 
 def vendor_errors(name: str) -> list[tuple[BaseException, str | None]]:
     vendor: Any = pytest.importorskip(name)
-    httpx = pytest.importorskip("httpx")
+    httpx = http_library()
     request = httpx.Request("POST", "http://x")
 
     def status(kind: str, code: int) -> BaseException:

@@ -98,6 +98,19 @@ def test_what_is_redacted_is_not_redacted_again() -> None:
     assert made.text(once) == (once, [])
 
 
+def test_what_json_readers_stumble_over_is_redacted_all_the_same() -> None:
+    """Integers beyond 64 bits, lone surrogates, NaN, what is no JSON at all."""
+    made = redactor(keys=["password"], patterns=["email"])
+    value = {"n": 10**400, "s": "\ud800 a@b.org", "f": float("nan"), "password": "x" * 9, "o": object}
+
+    text, by = made.json(value)
+
+    assert json.loads(text)["n"] == 10**400
+    assert "a@b.org" not in text
+    assert sorted(by) == ["email", "key password"]
+    assert made.text('{"password": ')[0] == '{"password": '
+
+
 def test_the_key_comes_from_the_environment_or_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same key two processes agree."""
     monkeypatch.setenv(redaction.KEY_VARIABLE, "k")
