@@ -38,6 +38,8 @@ PEERS: dict[str, tuple[str, ...]] = {
 }
 GOALS = {"sdk": 0.35, "openinference": 14.0, "traceloop": 6.0, "langfuse": 20.0, "mlflow": 25.0}
 """``sdk``: ours is at most so many of it. Peers: they are at least so many of ours."""
+EXPORTED = [0]
+"""Spans that a variant's exporter was given while it warmed up: one that traces nothing is not compared."""
 MOST_CALLS = 60
 """Python and C calls of one traced call: the gate that holds on a busy machine, too."""
 
@@ -71,7 +73,7 @@ def nothing(situation: str) -> Any:
     return look, look_async, read, lambda: None
 
 
-def _provider(*, encode: bool) -> Any:
+def _provider(*, encode: bool, quiet: bool = True) -> Any:
     from opentelemetry import trace
     from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -79,6 +81,7 @@ def _provider(*, encode: bool) -> Any:
 
     class Quiet(SpanExporter):
         def export(self, spans: Any) -> Any:
+            EXPORTED[0] += len(spans)
             if encode:
                 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
@@ -93,9 +96,9 @@ def _provider(*, encode: bool) -> Any:
         sampler=ParentBasedTraceIdRatio(1.0), span_limits=SpanLimits(max_span_attributes=128)
     )
     provider.add_span_processor(Tenant())
-    provider.add_span_processor(
-        BatchSpanProcessor(Quiet(), max_queue_size=100_000, schedule_delay_millis=60_000)
-    )
+    if quiet:
+        batch = BatchSpanProcessor(Quiet(), max_queue_size=100_000, schedule_delay_millis=60_000)
+        provider.add_span_processor(batch)
     trace.set_tracer_provider(provider)
     return provider
 
@@ -188,16 +191,16 @@ def langfuse(situation: str) -> Any:
     """Langfuse, its own exporter replaced by the one that does nothing."""
     from langfuse import Langfuse, observe
 
-    provider = _provider(encode="encoded" in situation)
+    provider = _provider(encode="encoded" in situation, quiet=False)
     Langfuse(
         public_key="pk",
         secret_key="sk",
         host="http://127.0.0.1:9",
         tracer_provider=provider,
-        flush_at=100_000,
+        flush_at=512,
     )
-    for processor in provider._active_span_processor._span_processors[2:]:
-        processor.span_exporter.export = lambda spans: None
+    for processor in provider._active_span_processor._span_processors[1:]:
+        processor.span_exporter.export = _counted
         batch = getattr(processor, "_batch_processor", None)
         if batch is not None:
             batch._exporter = processor.span_exporter
@@ -205,26 +208,31 @@ def langfuse(situation: str) -> Any:
     return wrap(look), wrap(look_async), wrap(read), provider.force_flush
 
 
+def _counted(spans: Any) -> None:
+    EXPORTED[0] += len(spans)
+
+
 def mlflow(situation: str) -> Any:
-    """MLflow's trace decorator, its exporters replaced by ones that do nothing."""
+    """MLflow's trace decorator on its way to an OTLP endpoint, whose exporter does nothing."""
+    os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = os.environ["MLFLOW_TRACKING_URI"] = "http://127.0.0.1:9/v1/traces"
     import mlflow as flow
     from mlflow.tracing import provider as theirs
 
     wrap = flow.trace(span_type="TOOL")
     traced = wrap(look), wrap(look_async), wrap(read)
-    os.environ["MLFLOW_TRACKING_URI"] = "http://127.0.0.1:9"
-    tracer = theirs._get_tracer("bench")
     encode = "encoded" in situation
-    for processor in tracer.span_processor._span_processors:
 
-        def export(spans: Any) -> None:
-            if encode:
-                from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+    def export(spans: Any) -> None:
+        _counted(spans)
+        if encode:
+            from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
-                encode_spans(spans).SerializeToString()
+            encode_spans(spans).SerializeToString()
 
+    processors = theirs._get_tracer("bench").span_processor._span_processors
+    for processor in processors:
         processor.span_exporter.export = export
-    return *traced, lambda: None
+    return *traced, lambda: [processor.force_flush() for processor in processors]
 
 
 def _slice(situation: str, traced: Any, calls: int) -> None:
@@ -266,7 +274,7 @@ def work(variant: str, situation: str) -> None:
     except Exception as problem:  # noqa: BLE001 - a peer that has changed its API is left out, and said so
         print(json.dumps({"failed": f"{type(problem).__name__}: {problem}"[:300]}), flush=True)
         return
-    print(json.dumps({"ready": True}), flush=True)
+    print(json.dumps({"ready": True, "exported": EXPORTED}), flush=True)
     for line in sys.stdin:
         calls = int(line)
         begun = time.process_time()
@@ -331,7 +339,10 @@ class Worker:
             text=True,
             env=environment,
         )
-        self.failed = self._answer().get("failed")
+        answer = self._answer()
+        self.failed = answer.get("failed")
+        if self.failed is None and variant != "nothing" and situation != "disabled" and not answer["exported"][0]:
+            self.failed = "it exported nothing"
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
