@@ -214,7 +214,9 @@ def _counted(spans: Any) -> None:
 
 def mlflow(situation: str) -> Any:
     """MLflow's trace decorator on its way to an OTLP endpoint, whose exporter does nothing."""
-    os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = os.environ["MLFLOW_TRACKING_URI"] = "http://127.0.0.1:9/v1/traces"
+    os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = os.environ["MLFLOW_TRACKING_URI"] = (
+        "http://127.0.0.1:9/v1/traces"
+    )
     import mlflow as flow
     from mlflow.tracing import provider as theirs
 
@@ -341,7 +343,12 @@ class Worker:
         )
         answer = self._answer()
         self.failed = answer.get("failed")
-        if self.failed is None and variant != "nothing" and situation != "disabled" and not answer["exported"][0]:
+        if (
+            self.failed is None
+            and variant != "nothing"
+            and situation != "disabled"
+            and not answer["exported"][0]
+        ):
             self.failed = "it exported nothing"
 
     def _answer(self) -> dict[str, Any]:
