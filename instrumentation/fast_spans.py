@@ -187,7 +187,7 @@ class FastTracing(Tracing):
         span = context.get(_SPAN_KEY)
         parent: Any = None
         if type(span) is self._class:
-            parent = span._context  # type: ignore[attr-defined]
+            parent = span._context
         elif span is not None and isinstance(span, trace.Span):
             parent = span.get_span_context()  # type: ignore[attr-defined]
         if parent is not None and not parent[5]:  # is_valid
@@ -232,10 +232,9 @@ class FastTracing(Tracing):
             return self._unrecorded(trace_id, flags, state)
         else:
             flags |= _SAMPLED
+        span_id = (self._bits(64) if self._bits is not None else 0) or self._span_id()
         span: Any = _new(self._class)
-        span._context = _new_context(
-            SpanContext, (trace_id, self._span_id(), False, _FLAGS[flags], state, True)
-        )
+        span._context = _new_context(SpanContext, (trace_id, span_id, False, _FLAGS[flags], state, True))
         span._lock = _Lock()
         span._name, span._parent, span._data = name, parent, attributes
         if self._multi is not None and self._multi._span_processors is not self._processors:
@@ -255,30 +254,31 @@ class FastTracing(Tracing):
         if type(span) is not self._class:
             super().finish(span, attributes, status)
             return
+        fast: Any = span
         end = time_ns()
-        with span._lock:
-            if span._end_time is not None:
+        with fast._lock:
+            if fast._end_time is not None:
                 return
-            made = span._bounded
-            if len(span._data) + len(attributes) <= self._most and (
-                made is None or (type(made) is BoundedAttributes and made._dict is span._data)
+            made = fast._bounded
+            if len(fast._data) + len(attributes) <= self._most and (
+                made is None or (type(made) is BoundedAttributes and made._dict is fast._data)
             ):
-                span._data.update(attributes)  # ours are clean, and the same dict is in the SDK's clothes
+                fast._data.update(attributes)  # ours are clean, and the same dict is in the SDK's clothes
             else:
                 for key, value in attributes.items():
-                    span._attributes[key] = value
-                made = span._bounded
+                    fast._attributes[key] = value
+                made = fast._bounded
             if made is not None:
                 made._immutable = True
-            if span._status is _UNSET or span._status.status_code is not trace.StatusCode.OK:
-                span._status = status
-            span._end_time = end
+            if fast._status is _UNSET or fast._status.status_code is not trace.StatusCode.OK:
+                fast._status = status
+            fast._end_time = end
         for counter in self._counters:
             counter.ended.add()
-            if span._context[3] & _SAMPLED:
+            if fast._context[3] & _SAMPLED:
                 counter.sampled.add()
-        for told in span._ends:
-            told(span)
+        for told in fast._ends:
+            told(fast)
 
 
 def _says_nothing(processor: Any, method: str) -> bool:

@@ -176,7 +176,11 @@ class Kind(ABC):
 
     def finish_stream(self, opened: Opened | None, result: object, *, early: bool = False) -> None:
         """A stream is over, or nobody will ask it for more: record what it gave and end the span."""
-        if opened is None or opened.abandon is None:
+        if opened is None:
+            return
+        if opened.abandon is None:  # it has ended already, and a step was begun since
+            with guarded("leave a span"):
+                opened.leave()
             return
         opened.abandon = None
         items, opened.items = opened.items or [], None

@@ -348,6 +348,7 @@ def test_a_vendors_stream_object_stays_one(spans: Any) -> None:
     gc.collect()
     assert spans.one().attributes["output.value"] == '"Hel"'
     assert spans.one().attributes["redfirst.stream.closed_early"] is True
+    assert not current()
 
 
 def test_a_session_reaches_what_a_stream_does(spans: Any) -> None:
