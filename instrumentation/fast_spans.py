@@ -11,6 +11,7 @@ It relies on names that the SDK keeps to itself, so it is tried out first, and w
 
 from __future__ import annotations
 
+import copy
 import random
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.context import Context
 from opentelemetry.sdk import trace as sdk
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
-from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import (
     ALWAYS_OFF,
     ALWAYS_ON,
@@ -184,12 +185,12 @@ class FastTracing(Tracing):
         setattr(self._class, "_ends", (*(one for one in ending if one is not None), *ends))  # noqa: B010 - mypy knows it not
 
     def decide(self, context: Context) -> Decision:
-        span = context.get(_SPAN_KEY)
+        span: Any = context.get(_SPAN_KEY)
         parent: Any = None
         if type(span) is self._class:
             parent = span._context
         elif span is not None and isinstance(span, trace.Span):
-            parent = span.get_span_context()  # type: ignore[attr-defined]
+            parent = span.get_span_context()
         if parent is not None and not parent[5]:  # is_valid
             parent = None
         if parent is None:
@@ -338,14 +339,24 @@ def usable(provider: Any, tracer: Any) -> bool:
     metrics = getattr(tracer, "_tracer_metrics", None)
     if metrics is not None and type(metrics).__name__ != "NoOpTracerMetrics":
         return False  # the SDK counts its spans itself
-    return _same_as_the_sdks()
+    return _same_as_the_sdks(tracer)
 
 
 _tried: list[bool] = []
 
 
-def _same_as_the_sdks() -> bool:
-    """Make one span each way on a provider of our own and compare what a reader sees; done once."""
+class _Fixed(IdGenerator):
+    """Draws nothing: a replay's numbers are the agent's."""
+
+    def generate_span_id(self) -> int:
+        return 2
+
+    def generate_trace_id(self) -> int:
+        return 1
+
+
+def _same_as_the_sdks(given: Any) -> bool:
+    """Make one span each way on a copy of the tracer that nothing leaves, and compare what a reader sees; done once."""
     if not _tried:
         ended: list[Any] = []
 
@@ -353,9 +364,11 @@ def _same_as_the_sdks() -> bool:
             def on_end(self, span: Any) -> None:
                 ended.append(span)
 
-        provider = sdk.TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
-        provider.add_span_processor(Keep())
-        tracer: Any = provider.get_tracer("redfirst.probe")
+        tracer: Any = copy.copy(given)
+        tracer.sampler, tracer.id_generator = ALWAYS_ON, _Fixed()
+        tracer.span_processor = sdk.SynchronousMultiSpanProcessor()
+        tracer.span_processor.add_span_processor(Keep())
+        provider: Any = None
         for way in (FastTracing(provider, tracer), Tracing(provider, tracer)):
             span = way.start("probe", {"a": "1"}, Context(), way.decide(Context()))
             span.set_attribute("b", 2)
