@@ -366,7 +366,7 @@ def _same_as_the_sdks(given: Any) -> bool:
 
         tracer: Any = copy.copy(given)
         tracer.sampler, tracer.id_generator = ALWAYS_ON, _Fixed()
-        tracer.span_processor = sdk.SynchronousMultiSpanProcessor()
+        tracer.span_processor = sdk.SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
         tracer.span_processor.add_span_processor(Keep())
         provider: Any = None
         for way in (FastTracing(provider, tracer), Tracing(provider, tracer)):
