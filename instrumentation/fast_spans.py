@@ -188,7 +188,7 @@ class FastTracing(Tracing):
         span: Any = context.get(_SPAN_KEY)
         parent: Any = None
         if type(span) is self._class:
-            parent = span._context
+            parent = span._context  # type: ignore[attr-defined]
         elif span is not None and isinstance(span, trace.Span):
             parent = span.get_span_context()
         if parent is not None and not parent[5]:  # is_valid
