@@ -21,6 +21,7 @@ captures: $(VENV)/.installed ## CAPTURES=folder: recorded bodies through the ser
 
 stored: $(VENV)/.installed ## read times, size and start of a store of a million runs
 	@$(BIN)/python benchmarks/stored.py --runs 20000 --copies $(or $(COPIES),50)
+
 determinism: $(VENV)/.installed ## a hundred programs proven, and planted chance found and named
 	@cd benchmarks && $(BIN)/python -m determinism
 

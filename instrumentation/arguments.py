@@ -14,7 +14,7 @@ _OWNERS = ("self", "cls")
 class Arguments:
     """Names the arguments of a call of one function. The object or class of a method is none of them."""
 
-    __slots__ = ("_exact", "_owner", "_parameters", "_signature")
+    __slots__ = ("_exact", "_names", "_needed", "_owner", "_parameters", "_positional", "_signature")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._signature = _signature(function)
@@ -27,9 +27,31 @@ class Arguments:
         )
         first = next(iter(self._parameters), None)
         self._owner = first if first in _OWNERS else None
+        simple = (
+            self._signature is not None
+            and self._owner is None
+            and all(
+                one.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+                for one in self._parameters.values()
+            )
+        )
+        self._names = frozenset(self._parameters) if simple else None
+        """Names of the parameters, where no bundle and no owner is among them."""
+        self._positional = tuple(
+            name
+            for name, one in self._parameters.items()
+            if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
+        self._needed = frozenset(
+            name for name, one in self._parameters.items() if one.default is inspect.Parameter.empty
+        )
 
     def name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
         """The arguments by parameter name, ``**kwargs`` spread out; ``None`` when the call must raise TypeError."""
+        if self._names is not None:
+            named = self._simply_named(args, kwargs) if args else kwargs
+            if named is not None and self._names >= named.keys() >= self._needed:
+                return named
         if self._signature is None:
             return self._unnamed(args, kwargs)
         try:
@@ -47,6 +69,13 @@ class Arguments:
             else:
                 found[key] = value
         return found
+
+    def _simply_named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        if len(args) > len(self._positional):
+            return None
+        named = dict(zip(self._positional, args, strict=False))
+        named |= kwargs
+        return named if len(named) == len(args) + len(kwargs) else None
 
     def _unnamed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         given = args[1:] if self._owner is not None else args

@@ -52,59 +52,107 @@ class Reply:
 def read_reply(response: Any) -> Reply | None:
     """The reply in a response given as JSON data; ``None`` when the shape is not known.
 
-    Shapes: OpenAI chat completions, Anthropic messages, a message on its own, a string.
+    Shapes: OpenAI chat completions (LiteLLM's, too) and responses, Anthropic messages, Google GenAI, Bedrock
+    Converse, a message on its own, a string.
     """
     if isinstance(response, str):
         return Reply(turn=Turn(role="assistant", text=response))
     if not isinstance(response, Mapping):
         return None
-    choices = _listed(response.get("choices"))
+    found = _message_in(response)
+    if found is None:
+        return None
+    message, finish = found
+    return Reply(
+        turn=_turn(message, role="assistant"),
+        finish_reason=finish if isinstance(finish, str) else None,
+        model=_first(response, str, "model", "model_version", "modelVersion"),
+        response_id=_first(response, str, "id", "response_id", "responseId"),
+        usage=_usage(_first(response, Mapping, "usage", "usage_metadata", "usageMetadata")),
+    )
+
+
+def _message_in(response: Mapping[str, Any]) -> tuple[Mapping[str, Any], object] | None:
+    """The message of a response, and why it ended."""
+    choices, candidates = listed(response.get("choices")), listed(response.get("candidates"))
+    output = response.get("output")
+    message: object
     if choices and isinstance(choices[0], Mapping):
         message, finish = choices[0].get("message"), choices[0].get("finish_reason")
+    elif candidates and isinstance(candidates[0], Mapping):
+        first = candidates[0]
+        message, finish = first.get("content"), first.get("finish_reason", first.get("finishReason"))
+    elif isinstance(output, list):
+        message = {"role": "assistant", "content": output}
+        why = mapped(response.get("incomplete_details")).get("reason")
+        finish = why if isinstance(why, str) else response.get("status")
+    elif isinstance(output, Mapping) and isinstance(output.get("message"), Mapping):
+        message, finish = output["message"], response.get("stopReason")
     elif isinstance(response.get("message"), Mapping):
         message, finish = response["message"], response.get("finish_reason") or response.get("done_reason")
     elif "content" in response or "tool_calls" in response:
         message, finish = response, response.get("stop_reason") or response.get("finish_reason")
     else:
         return None
-    if not isinstance(message, Mapping):
-        return None
-    return Reply(
-        turn=_turn(message, role="assistant"),
-        finish_reason=finish if isinstance(finish, str) else None,
-        model=response.get("model") if isinstance(response.get("model"), str) else None,
-        response_id=response.get("id") if isinstance(response.get("id"), str) else None,
-        usage=_usage(response.get("usage")),
-    )
+    return (message, finish) if isinstance(message, Mapping) else None
 
 
 def read_messages(value: Any) -> tuple[Turn, ...] | None:
     """Messages given as JSON data; ``None`` when it is not a list of messages or a string."""
     if isinstance(value, str):
         return (Turn(role="user", text=value),)
-    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+    if isinstance(value, Mapping) and isinstance(value.get("parts"), list):
+        value = [value]  # Google GenAI takes a content on its own
+    if not isinstance(value, list) or not all(isinstance(item, Mapping | str) for item in value):
         return None
     return tuple(turn for item in value for turn in _turns(item))
 
 
-def _turns(message: Mapping[str, Any]) -> Iterator[Turn]:
+def _turns(message: Mapping[str, Any] | str) -> Iterator[Turn]:
     """A request's message; each tool result in it is a turn of its own, because each answers its own call."""
-    content = _listed(message.get("content"))
-    answers = [
-        block for block in content if isinstance(block, Mapping) and block.get("type") == "tool_result"
-    ]
+    if isinstance(message, str):
+        yield Turn(role="user", text=message)
+        return
+    if message.get("type") == "function_call_output":
+        yield _answer(message)
+        return
+    if message.get("type") in ("function_call", "reasoning"):
+        yield _turn({"role": "assistant", "content": [message]}, role="assistant")
+        return
+    content = _blocks(message)
+    answers = [block for block in content if isinstance(block, Mapping) and _is_answer(block)]
     for block in answers:
-        inner = block.get("content")
-        yield Turn(
-            role="tool",
-            text=inner if isinstance(inner, str) or inner is None else to_json(inner),
-            answers=_name(block.get("tool_use_id")),
-        )
+        yield _answer(block)
     rest = [block for block in content if not any(block is answer for answer in answers)]
     if not answers:
         yield _turn(message, role="user")
     elif rest:
-        yield _turn({**message, "content": rest}, role="user")
+        yield _turn({**message, "content": rest, "parts": None}, role="user")
+
+
+def _blocks(message: Mapping[str, Any]) -> Sequence[Any]:
+    return listed(message.get("content")) or listed(message.get("parts"))
+
+
+_ANSWERS = ("toolResult", "function_response", "functionResponse")
+
+
+def _is_answer(block: Mapping[str, Any]) -> bool:
+    return block.get("type") in ("tool_result", "function_call_output") or any(
+        isinstance(block.get(key), Mapping) for key in _ANSWERS
+    )
+
+
+def _answer(block: Mapping[str, Any]) -> Turn:
+    """The answer to a tool call: of Anthropic, OpenAI responses, Bedrock or Google GenAI."""
+    inner = next((block[key] for key in _ANSWERS if isinstance(block.get(key), Mapping)), block)
+    said = _first(inner, object, "content", "output", "response")
+    call_id = _first(inner, object, "tool_use_id", "call_id", "toolUseId", "id", "name")
+    return Turn(
+        role="tool",
+        text=said if isinstance(said, str) or said is None else to_json(said),
+        answers=_name(call_id),
+    )
 
 
 def _turn(message: Mapping[str, Any], *, role: str) -> Turn:
@@ -114,23 +162,51 @@ def _turn(message: Mapping[str, Any], *, role: str) -> Turn:
     content = message.get("content")
     if isinstance(content, str):
         texts.append(content)
-    for block in _listed(content):
-        if not isinstance(block, Mapping):
-            continue
-        if isinstance(block.get("text"), str):
-            texts.append(block["text"])
-        elif block.get("type") == "tool_use":
-            calls.append(_wanted(block.get("name"), block.get("input"), block.get("id")))
-    for item in _listed(message.get("tool_calls")):
+    for block in _blocks(message):
+        if isinstance(block, str):
+            texts.append(block)
+        elif isinstance(block, Mapping):
+            _read_block(block, texts, calls)
+    for item in listed(message.get("tool_calls")):
         if isinstance(item, Mapping):
-            function = _mapping(item.get("function")) or item
+            function = mapped(item.get("function")) or item
             arguments = function.get("arguments", function.get("args"))
             calls.append(_wanted(function.get("name"), arguments, item.get("id")))
+    said = _name(message.get("role")) or role
     return Turn(
-        role=_name(message.get("role")) or role,
+        role="assistant" if said == "model" else said,
         text="\n".join(texts) if texts else None,
         calls=tuple(calls),
         answers=_name(message.get("tool_call_id")),
+    )
+
+
+def _read_block(block: Mapping[str, Any], texts: list[str], calls: list[WantedCall]) -> None:
+    """One part of a message: a text, or the wish for a tool call as one of the vendors writes it."""
+    called = _first(block, Mapping, "function_call", "functionCall", "toolUse")
+    if block.get("type") == "message":  # an item of OpenAI responses
+        for part in listed(block.get("content")):
+            if isinstance(part, Mapping):
+                _read_block(part, texts, calls)
+    elif block.get("type") == "tool_use":
+        calls.append(_wanted(block.get("name"), block.get("input"), block.get("id")))
+    elif block.get("type") == "function_call":
+        calls.append(
+            _wanted(block.get("name"), block.get("arguments"), block.get("call_id") or block.get("id"))
+        )
+    elif called is not None:
+        given = _first(called, object, "args", "input")
+        calls.append(_wanted(called.get("name"), given, _first(called, str, "id", "toolUseId")))
+    elif isinstance(block.get("text"), str) and block.get("thought") is not True:
+        texts.append(block["text"])
+    elif isinstance(block.get("refusal"), str):
+        texts.append(block["refusal"])
+
+
+def _first(found: Mapping[str, Any], kind: Any, *keys: str) -> Any:
+    """The value of the first of the keys that has one of this type."""
+    return next(
+        (found[key] for key in keys if found.get(key) is not None and isinstance(found[key], kind)), None
     )
 
 
@@ -140,31 +216,46 @@ def _wanted(name: object, arguments: object, call_id: object) -> WantedCall:
 
 
 def _usage(value: object) -> dict[str, int] | None:
-    usage = _mapping(value)
-    details_in = _mapping(usage.get("prompt_tokens_details")) or _mapping(usage.get("input_tokens_details"))
-    details_out = _mapping(usage.get("completion_tokens_details")) or _mapping(
-        usage.get("output_tokens_details")
-    )
-    cached = _number(details_in.get("cached_tokens"))
-    read = _number(usage.get("prompt_tokens", usage.get("input_tokens")))
-    if "cache_read_input_tokens" in usage:  # Anthropic counts cached tokens beside input_tokens, not in it
-        cached = _number(usage["cache_read_input_tokens"]) or 0
+    usage = mapped(value)
+    details_in = _first(usage, Mapping, "prompt_tokens_details", "input_tokens_details") or {}
+    details_out = _first(usage, Mapping, "completion_tokens_details", "output_tokens_details") or {}
+    cached = _count(details_in, "cached_tokens")
+    read = _count(usage, "prompt_tokens")
+    if read is None:  # Anthropic and Bedrock count cached tokens beside the input, not in it
+        read = _count(usage, "input_tokens", "inputTokens")
+        if not {"cache_read_input_tokens", "cacheReadInputTokens"}.isdisjoint(usage):
+            cached = _count(usage, "cache_read_input_tokens", "cacheReadInputTokens") or 0
+            if read is not None:
+                read += cached
         if read is not None:
-            read += cached + (_number(usage.get("cache_creation_input_tokens")) or 0)
+            read += _count(usage, "cache_creation_input_tokens", "cacheWriteInputTokens") or 0
+    written = _count(usage, "completion_tokens", "output_tokens", "outputTokens")
+    reasoning = _count(details_out, "reasoning_tokens")
+    google = _count(usage, "prompt_token_count", "promptTokenCount")
+    if (
+        google is not None
+    ):  # Google counts thoughts beside the answer, and what tools put into the prompt beside it
+        read = google + (_count(usage, "tool_use_prompt_token_count", "toolUsePromptTokenCount") or 0)
+        cached = _count(usage, "cached_content_token_count", "cachedContentTokenCount")
+        reasoning = _count(usage, "thoughts_token_count", "thoughtsTokenCount")
+        answered = _count(usage, "candidates_token_count", "candidatesTokenCount")
+        written = None if answered is None and reasoning is None else (answered or 0) + (reasoning or 0)
     found = {
         semconv.INPUT_TOKENS: read,
-        semconv.OUTPUT_TOKENS: _number(usage.get("completion_tokens", usage.get("output_tokens"))),
+        semconv.OUTPUT_TOKENS: written,
         semconv.CACHED_TOKENS: cached,
-        semconv.REASONING_TOKENS: _number(details_out.get("reasoning_tokens")),
+        semconv.REASONING_TOKENS: reasoning,
     }
     return {key: value for key, value in found.items() if value is not None} or None
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapped(value: object) -> Mapping[str, Any]:
+    """The value where it is a mapping; an empty one where it is none."""
     return value if isinstance(value, Mapping) else {}
 
 
-def _listed(value: object) -> Sequence[Any]:
+def listed(value: object) -> Sequence[Any]:
+    """The value where it is a list; an empty one where it is none."""
     return value if isinstance(value, list) else ()
 
 
@@ -172,8 +263,9 @@ def _name(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _number(value: object) -> int | None:
-    """A count that an OTLP attribute can hold."""
+def _count(found: Mapping[str, Any], *keys: str) -> int | None:
+    """The count under the first of the keys, if an OTLP attribute can hold it."""
+    value = next((found[key] for key in keys if found.get(key) is not None), None)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from opentelemetry.sdk.trace.export import (
 )
 
 from redfirst.instrumentation.counts import ExporterCounts
+from redfirst.instrumentation.exporting import BoundedProcessor
 
 
 class CountedExport:
@@ -66,15 +68,24 @@ class CountedExport:
         late = 0 if self.closed_at is None or replaced else max(0, offered() - self.closed_at)
         with self._lock:
             exported, failed, exporting = self.exported, self.failed, self.taken - self.exported - self.failed
-        whole = type(self.processor).on_end in (BatchSpanProcessor.on_end, SimpleSpanProcessor.on_end)
+        processor = self.processor
+        whole = type(processor).on_end in (
+            *(BatchSpanProcessor.on_end, SimpleSpanProcessor.on_end, BoundedProcessor.on_end),
+        )
+        ours = isinstance(processor, BoundedProcessor)
+        too_large = processor.bytes_full if isinstance(processor, BoundedProcessor) else 0
         return ExporterCounts(
             **described(self.exporter),
             exported=exported,
             failed=failed,
-            queue_full=max(0, min(seen)) if whole else None,  # one that picks among spans drops none
+            queue_full=max(0, min(seen) - too_large)
+            if whole
+            else None,  # one that picks among spans drops none
+            bytes_full=too_large if ours else None,
             already_shutdown=late,
             exporting=exporting,
             waiting=waiting(self.processor),
+            **_of_ours(processor),
         )
 
     def _missing(self, offered: Callable[[], int]) -> int:
@@ -84,6 +95,16 @@ class CountedExport:
         until = offered() if self.closed_at is None else self.closed_at
         with self._lock:
             return until - self.offered_before - self.taken - queued
+
+
+def _of_ours(processor: SpanProcessor) -> dict[str, Any]:
+    if not isinstance(processor, BoundedProcessor):
+        return {}
+    last = processor.last_export
+    return {
+        "last_export_age": None if last is None else max(0.0, time.time() - last),
+        "restarts": processor.restarts,
+    }
 
 
 def waiting(processor: Any) -> int | None:

@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from redfirst.instrumentation.counted_export import CountedExport, uncounted
 from redfirst.instrumentation.counts import ExporterCounts, SpanCounts
 from redfirst.instrumentation.guard import guarded
+from redfirst.instrumentation.provider import settings
 
 
 class Tally:
@@ -54,21 +55,21 @@ class SpanCounter(SpanProcessor):
 
     def reset(self) -> None:
         """Begin at zero: a forked child has its own spans, and the SDK empties its queues."""
-        self._started, self._ended, self._sampled, self.not_sampled = Tally(), Tally(), Tally(), Tally()
+        self.started, self.ended, self.sampled, self.not_sampled = Tally(), Tally(), Tally(), Tally()
         for one in self.exports:
             one.reset()
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002
-        self._started.add()
+        self.started.add()
         if self.told is not None:
             with guarded("find the exporters"):
                 self.adopt()
             self.told()
 
     def on_end(self, span: ReadableSpan) -> None:
-        self._ended.add()
+        self.ended.add()
         if span.context is not None and span.context.trace_flags.sampled:
-            self._sampled.add()
+            self.sampled.add()
         if self.told is not None:
             self.told()
 
@@ -84,13 +85,13 @@ class SpanCounter(SpanProcessor):
         """This processor takes no spans from now on."""
         for one in self.exports:
             if one.processor is processor and one.closed_at is None:
-                one.closed_at = self._sampled.read()
+                one.closed_at = self.sampled.read()
 
     def watch(self, processor: SpanProcessor, exporter: SpanExporter) -> None:
         """Count what this exporter does; one that takes no attribute stays uncounted."""
         if not hasattr(exporter, "__dict__"):
             return
-        counted = CountedExport(exporter, processor, self._sampled.read())
+        counted = CountedExport(exporter, processor, self.sampled.read())
         counted.told = self.told
         self.exports.append(counted)
 
@@ -116,8 +117,8 @@ class SpanCounter(SpanProcessor):
         """The numbers now."""
         self.adopt()
         ended, started = (
-            self._ended.read(),
-            self._started.read(),
+            self.ended.read(),
+            self.started.read(),
         )  # in this order: no span ends before it starts
         return SpanCounts(
             provider=_kind(self.provider),
@@ -127,6 +128,7 @@ class SpanCounter(SpanProcessor):
             not_sampled=self.not_sampled.read(),
             every_sampler=self.made,
             exporters=self._exporters(),
+            redaction=None if settings.redactor is None else "keyed" if settings.redactor.keyed else "random",
         )
 
     def _exporters(self) -> tuple[ExporterCounts, ...] | None:
@@ -141,7 +143,7 @@ class SpanCounter(SpanProcessor):
                 counted += uncounted(processor)
                 continue
             replaced = one.closed_at is not None and self.exports[-1].closed_at is None
-            counted.append(one.counts(self._sampled.read, replaced=replaced))
+            counted.append(one.counts(self.sampled.read, replaced=replaced))
         return tuple(counted)
 
 

@@ -30,16 +30,22 @@ class ExporterCounts:
     failed: int | None = None
     """The exporter said that it did not, or raised."""
     queue_full: int | None = None
+    bytes_full: int | None = None
+    """Dropped because the queued ones were too large together."""
     already_shutdown: int | None = None
     exporting: int | None = None
     """In an export that has not returned."""
     waiting: int | None = None
     """In the queue."""
+    last_export_age: float | None = None
+    """Seconds since an export last succeeded; ``None`` where none has, or where it cannot be told."""
+    restarts: int | None = None
+    """How often the exporting thread had died and was replaced."""
 
     @property
     def lost(self) -> int:
         """Spans that are known not to arrive."""
-        return (self.failed or 0) + (self.queue_full or 0) + (self.already_shutdown or 0)
+        return sum(n or 0 for n in (self.failed, self.queue_full, self.bytes_full, self.already_shutdown))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,8 @@ class SpanCounts:
     """``not_sampled`` counts each tracer's spans; otherwise those of our decorators alone."""
     exporters: tuple[ExporterCounts, ...] | None = None
     """``None``: the provider does not show them."""
+    redaction: str | None = None
+    """``keyed`` by ``REDFIRST_REDACTION_KEY``, or ``random``: equal values are equal within the process only."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SpanCounts:

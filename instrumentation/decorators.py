@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args, overload
 
 from redfirst.evaluators.errors import ConfigurationError
-from redfirst.instrumentation import door
-from redfirst.instrumentation.arguments import body, called
-from redfirst.instrumentation.guard import count, guarded
-from redfirst.instrumentation.kinds import Agent, Kind, Model, Tool
+from redfirst.instrumentation import door, streams
+from redfirst.instrumentation.arguments import body
+from redfirst.instrumentation.guard import guarded
+from redfirst.instrumentation.kinds import Kind
+from redfirst.instrumentation.model_call import Model
+from redfirst.instrumentation.provider import redact_places
 from redfirst.instrumentation.rule_guard import Guard, guard_of
+from redfirst.instrumentation.steps import Agent, Chain, Guardrail, Handoff, Retriever
+from redfirst.instrumentation.tool_call import GuardedTool, Tool
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Effect = Literal["read", "write", "control"]
 
-_log = logging.getLogger("redfirst.instrumentation")
-_warned: set[str] = set()
+_WHOLE = frozenset({str, dict, list, tuple, int, float, bool, bytes, type(None)})
+"""Types of results that are complete as they stand."""
 
 
 def _decorate(function: Callable[P, R], describe: Callable[[Callable[..., Any]], Kind]) -> Callable[P, R]:
@@ -35,59 +38,59 @@ def _decorate(function: Callable[P, R], describe: Callable[[Callable[..., Any]],
         raise ConfigurationError(
             f"The decorator was given {function!r}, which is not a function. Write it bare, or with name=… and the like."
         )
-    kind: Kind | None = None
-    is_async = False
+    made: Callable[..., Any] | None = None
     with guarded("describe a function"):
         runs = body(function)
-        if inspect.isgeneratorfunction(runs) or inspect.isasyncgenfunction(runs):
-            _leave(function)
-        else:
-            is_async = inspect.iscoroutinefunction(runs)
-            kind = describe(function)
-    return function if kind is None else _wrap(function, kind, is_async=is_async)
+        kind = describe(function)
+        wrap = _synchronous
+        if inspect.isasyncgenfunction(runs):
+            wrap = streams.async_generator
+        elif inspect.isgeneratorfunction(runs):
+            wrap = streams.generator
+        elif inspect.iscoroutinefunction(runs):
+            wrap = _asynchronous
+        made = wrap(function, kind)
+        setattr(made, door.ANSWERED, kind.door_kind)
+    return function if made is None else cast("Callable[P, R]", made)
 
 
-def _leave(function: Callable[..., Any]) -> None:
-    """Say once that a generator function is left as it is; in a replay it would act for real, so that is a fault."""
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', called(function))}"
-    if name not in _warned:
-        _warned.add(name)
-        _log.warning("%s is a generator function, which is not traced; it is left as it is", name)
-    if door.interceptor() is not None:
-        count("trace a generator function")
-
-
-def _wrap(function: Callable[P, R], kind: Kind, *, is_async: bool) -> Callable[P, R]:
-    if is_async:
-
-        @functools.wraps(function)
-        async def asynchronous(*args: P.args, **kwargs: P.kwargs) -> Any:
-            opened = kind.open(args, kwargs)
-            try:
-                answer = kind.offer(opened, args, kwargs)
-                call: Any = function
-                if answer is not door.Door.PASS_THROUGH:
-                    result = await door.arrived(answer)
-                elif kind.door_kind != "model" or door.interceptor() is None:
-                    result = await call(*args, **kwargs)
-                else:
-                    with door.let_through():
-                        result = await call(*args, **kwargs)
-            except BaseException as error:
-                kind.fail(opened, error)
-                raise
-            kind.finish(opened, result)
-            return result
-
-        setattr(asynchronous, door.ANSWERED, kind.door_kind)
-        return asynchronous  # type: ignore[return-value] # R is the coroutine's type
-
+def _asynchronous(function: Callable[..., Any], kind: Kind) -> Callable[..., Any]:
     @functools.wraps(function)
-    def synchronous(*args: P.args, **kwargs: P.kwargs) -> R:
+    async def asynchronous(*args: Any, **kwargs: Any) -> Any:
         opened = kind.open(args, kwargs)
+        later = None
         try:
             answer = kind.offer(opened, args, kwargs)
-            result: R
+            if answer is not door.Door.PASS_THROUGH:
+                result = await door.arrived(answer)
+            elif kind.door_kind != "model" or door.interceptor() is None:
+                result = await function(*args, **kwargs)
+            else:
+                with door.let_through():
+                    result = await function(*args, **kwargs)
+        except BaseException as error:
+            kind.fail(opened, error)
+            raise
+        if opened is None:
+            return result
+        if type(result) not in _WHOLE:
+            with guarded("look at a result"):
+                later = streams.of_result(kind, opened, result)
+            if later is not None:
+                return later
+        kind.finish(opened, result)
+        return result
+
+    return asynchronous
+
+
+def _synchronous(function: Callable[..., Any], kind: Kind) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def synchronous(*args: Any, **kwargs: Any) -> Any:
+        opened = kind.open(args, kwargs)
+        later = None
+        try:
+            answer = kind.offer(opened, args, kwargs)
             if answer is not door.Door.PASS_THROUGH:
                 result = door.given(answer)
             elif kind.door_kind != "model" or door.interceptor() is None:
@@ -98,10 +101,16 @@ def _wrap(function: Callable[P, R], kind: Kind, *, is_async: bool) -> Callable[P
         except BaseException as error:
             kind.fail(opened, error)
             raise
+        if opened is None:
+            return result
+        if type(result) not in _WHOLE:
+            with guarded("look at a result"):
+                later = streams.of_result(kind, opened, result)
+            if later is not None:
+                return later
         kind.finish(opened, result)
         return result
 
-    setattr(synchronous, door.ANSWERED, kind.door_kind)
     return synchronous
 
 
@@ -116,6 +125,7 @@ def tool(
     poll: bool = False,
     schema: object = None,
     guard: Guard | str | os.PathLike[str] | None = None,
+    redact: str | Iterable[str] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -127,6 +137,7 @@ def tool(
     poll: bool = False,
     schema: object = None,
     guard: Guard | str | os.PathLike[str] | None = None,
+    redact: str | Iterable[str] = (),
 ) -> Any:
     """Record each call of a tool, and let replay answer it.
 
@@ -138,9 +149,10 @@ def tool(
         schema: JSON Schema of the arguments, or a pydantic model class.
         guard: rules that are asked before each call, or the path of their file: a call that would complete a
             violation is not made, and raises ``CallRefused``.
+        redact: keys and paths (``$.customer.email``) that are redacted on every span from now on.
 
     Raises:
-        ConfigurationError: the effect is none of these, or the rules are wrong.
+        ConfigurationError: the effect is none of these, or the rules or a path are wrong.
     """
 
     if effect is not None and effect not in get_args(Effect):
@@ -149,14 +161,15 @@ def tool(
         )
 
     rules = guard_of(guard)
+    if redact:
+        redact_places(redact)
+
+    declared: dict[str, Any] = {"effect": effect, "idempotent": idempotent, "poll": poll, "schema": schema}
 
     def decorate(target: Callable[P, R]) -> Callable[P, R]:
-        return _decorate(
-            target,
-            lambda inside: Tool(
-                inside, name, effect=effect, idempotent=idempotent, poll=poll, schema=schema, guard=rules
-            ),
-        )
+        if rules is not None:
+            return _decorate(target, lambda inside: GuardedTool(inside, name, rules, **declared))
+        return _decorate(target, lambda inside: Tool(inside, name, **declared))
 
     return decorate if function is None else decorate(function)
 
@@ -206,5 +219,56 @@ def agent(
 
     def decorate(target: Callable[P, R]) -> Callable[P, R]:
         return _decorate(target, lambda inside: Agent(inside, name, step_cap=step_cap, version=version))
+
+    return decorate if function is None else decorate(function)
+
+
+@overload
+def chain(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def chain(*, name: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def chain(function: Callable[P, R] | None = None, /, *, name: str | None = None) -> Any:
+    """Record each call of a step that other steps are part of."""
+    return _plainly(Chain, function, name)
+
+
+@overload
+def retriever(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def retriever(*, name: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def retriever(function: Callable[P, R] | None = None, /, *, name: str | None = None) -> Any:
+    """Record each search for documents: texts, or objects with ``content``, ``page_content`` or ``text``."""
+    return _plainly(Retriever, function, name)
+
+
+@overload
+def guardrail(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def guardrail(*, name: str | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def guardrail(function: Callable[P, R] | None = None, /, *, name: str | None = None) -> Any:
+    """Record each check of what goes in or comes out."""
+    return _plainly(Guardrail, function, name)
+
+
+@overload
+def handoff(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def handoff(
+    *, name: str | None = None, to: str | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def handoff(
+    function: Callable[P, R] | None = None, /, *, name: str | None = None, to: str | None = None
+) -> Any:
+    """Record that control passes to another agent: ``to``, or the function's name. It is no tool call."""
+
+    def decorate(target: Callable[P, R]) -> Callable[P, R]:
+        return _decorate(target, lambda inside: Handoff(inside, name, to=to))
+
+    return decorate if function is None else decorate(function)
+
+
+def _plainly(kind: type[Chain], function: Callable[P, R] | None, name: str | None) -> Any:
+    def decorate(target: Callable[P, R]) -> Callable[P, R]:
+        return _decorate(target, lambda inside: kind(inside, name))
 
     return decorate if function is None else decorate(function)

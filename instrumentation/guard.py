@@ -33,13 +33,18 @@ class guarded:  # noqa: N801 - reads as a statement: with guarded("open a span")
     ) -> bool:
         if error is None or not isinstance(error, Exception) or raise_faults:
             return False
-        if count(self._doing) == 1:
-            # a host's own log handler may raise, and that must not reach its caller through us
-            with contextlib.suppress(Exception):
-                _log.warning(
-                    "redfirst could not %s; the call itself is unaffected", self._doing, exc_info=error
-                )
+        swallow(self._doing, error)
         return True
+
+
+def swallow(doing: str, error: Exception) -> None:
+    """Take a fault of ours: what ``guarded`` does, for the lines of every call, where its three calls count."""
+    if raise_faults:
+        raise error
+    if count(doing) == 1:
+        # a host's own log handler may raise, and that must not reach its caller through us
+        with contextlib.suppress(Exception):
+            _log.warning("redfirst could not %s; the call itself is unaffected", doing, exc_info=error)
 
 
 def count(doing: str) -> int:

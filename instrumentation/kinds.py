@@ -1,28 +1,42 @@
-"""What an agent, a tool and a model call write on their spans."""
+"""What every call writes on its span, and the moments of it. One kind of call is one subclass."""
 
 from __future__ import annotations
 
-import inspect
-import time
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
+from opentelemetry import trace
+from opentelemetry.context import Context
+
 from redfirst.evaluators import semconv
-from redfirst.instrumentation import conversation, door, memory
-from redfirst.instrumentation.arguments import Arguments, behind, called
-from redfirst.instrumentation.capture import bounded, clean, plain, to_json, to_text
-from redfirst.instrumentation.guard import guarded
+from redfirst.evaluators.semconv import SESSION_ID, USER_ID
+from redfirst.instrumentation import door, memory
+from redfirst.instrumentation.arguments import Arguments, called
+from redfirst.instrumentation.capture import bounded, clean, plain
+from redfirst.instrumentation.current import current
+from redfirst.instrumentation.guard import guarded, swallow
 from redfirst.instrumentation.opened import Note, Opened
-from redfirst.instrumentation.provider import content, tracer
-from redfirst.instrumentation.rule_guard import Guard
+from redfirst.instrumentation.propagation import joined
+from redfirst.instrumentation.provider import settings, tracing
+from redfirst.instrumentation.redaction import Redactor
+from redfirst.instrumentation.session import write_identity
+from redfirst.instrumentation.web import CALLER, tell_caller
+
+_MOST_ITEMS = 100_000
+"""So many items of a stream are kept for its output; of a longer one the first."""
 
 
 class Kind(ABC):
     """What one kind of span records of a call. One instance per decorated function."""
 
     door_kind: ClassVar[Literal["tool", "model"] | None] = None
+    oi_kind: ClassVar[str]
+    operation: ClassVar[str | None] = None
     is_run: ClassVar[bool] = False
+    named: ClassVar[bool] = True
+    """Whether the span is called the same in every call."""
 
     def __init__(self, function: Callable[..., Any], name: str | None) -> None:
         self.function = function
@@ -30,6 +44,11 @@ class Kind(ABC):
         self.arguments = Arguments(function)
         self.attributes: dict[str, Any] = {}
         self.notes: list[Note] = []
+        self.title = self.name if self.operation is None else f"{self.operation} {self.name}"
+        self.declare(OI_KIND=self.oi_kind, OPERATION=self.operation)
+        self.revealed_by: Redactor | None = None
+        self.revealed = self.attributes
+        """The attributes that are the same for every call, as they may leave the process."""
 
     def declare(self, **pairs: str | bool | int | None) -> None:
         """Take what is the same for every call, by name in ``semconv``; ``None`` is left out."""
@@ -39,13 +58,20 @@ class Kind(ABC):
                 value, note = bounded(value)
                 if note is not None:
                     self.notes.append({"attribute": key, **note})
-            if value is not None:
-                self.attributes[key] = value
+            if isinstance(value, str | bool) or (isinstance(value, int) and -(2**63) <= value < 2**63):
+                self.attributes[key] = value  # anything else no exporter could write
 
-    @abstractmethod
-    def span_name(self, arguments: Mapping[str, Any] | None) -> str:
+    def reveal(self, redactor: Redactor | None) -> None:
+        """Take another redaction into account."""
+        self.revealed = {
+            key: redactor.text(value)[0] if redactor is not None and isinstance(value, str) else value
+            for key, value in self.attributes.items()
+        }
+        self.revealed_by = redactor
+
+    def span_name(self, arguments: Mapping[str, Any] | None) -> str:  # noqa: ARG002 - a model's has the model in it
         """The span's name; the arguments are missing where they could not be read."""
-        ...
+        return self.title
 
     @abstractmethod
     def on_call(self, opened: Opened, arguments: Mapping[str, Any]) -> None:
@@ -57,29 +83,65 @@ class Kind(ABC):
         """Write what the call returned."""
         ...
 
+    def on_items(self, opened: Opened, items: list[Any], result: object) -> None:
+        """Write what a stream gave: its texts as one, anything else as the list of its items."""
+        if result is not None:
+            self.on_result(opened, result)
+        elif items and all(isinstance(item, str) for item in items):
+            self.on_result(opened, "".join(items))
+        else:
+            self.on_result(opened, items)
+
     # -- the moments of a call; every line stands in a guard, so that the host does not notice ours
 
     def open(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
         """Begin a span and make it the current one."""
         opened: Opened | None = None
         arguments: dict[str, Any] | None = None
-        with guarded("read the arguments of a call"):
-            arguments = self.arguments.name(args, kwargs)
         try:
-            with guarded("open a span"):
-                span = tracer().start_span(clean(self.span_name(arguments)), attributes=self.attributes)
-                opened = Opened(span, self.notes)
-                opened.enter(as_run=self.is_run)
-            if memory.Switch.on and opened is not None:
-                with guarded("remember a call"):
-                    self.remember(opened, arguments)
-            with guarded("record the arguments of a call"):
-                if opened is not None and arguments is not None and opened.span.is_recording():
-                    self.on_call(opened, arguments)
+            way = tracing()
+            if not (way.active or memory.Switch.on):
+                return None
+            arguments = self.arguments.name(args, kwargs)
+        except Exception as error:
+            swallow("read the arguments of a call", error)
+            return None
+        try:
+            try:
+                context = current()
+                if way.parent is not None:
+                    context = joined(way.parent, context)
+                hidden = settings.redactor
+                if hidden is not self.revealed_by:
+                    self.reveal(hidden)
+                made = Opened(way, context, hidden, {**self.revealed}, [*self.notes])
+                if arguments is not None and made.decision[2]:
+                    try:
+                        if SESSION_ID in context or USER_ID in context:
+                            write_identity(made.data, context)
+                        self.on_call(made, arguments)
+                    except Exception as error:
+                        swallow("record the arguments of a call", error)
+                made.begin(self.title if self.named else self.span_name(arguments))
+                opened = made
+                opened.context = way.inside(context, made.span)
+                if self.is_run or CALLER in context:
+                    opened.context = self.inside(opened.context, made.span)
+                if memory.Switch.on:
+                    with guarded("remember a call"):
+                        self.remember(opened, arguments)
+                opened.enter()
+            except Exception as error:
+                swallow("open a span", error)
         except BaseException as error:  # an interrupt that struck here: the call is not made
             self.fail(opened, error)
             raise
         return opened
+
+    def inside(self, context: Context, span: trace.Span) -> Context:
+        """The context that the function runs in."""
+        tell_caller(context, span)
+        return context
 
     def finish(self, opened: Opened | None, result: object) -> None:
         """The call returned: record that and end the span."""
@@ -88,13 +150,60 @@ class Kind(ABC):
         if memory.Switch.on:
             with guarded("remember a result"):
                 self.remember_result(opened, result)
+        try:
+            opened.leave()
+        except Exception as error:
+            swallow("leave a span", error)
+        try:
+            try:
+                if type(opened.span) is not trace.NonRecordingSpan:
+                    self.on_result(opened, result)
+            except Exception as error:
+                swallow("record a result", error)
+            try:
+                opened.succeed()
+            except Exception as error:
+                swallow("end a span", error)
+                opened.end()
+        except BaseException:  # an interrupt that struck here, or a fault that a test asked for
+            opened.end()
+            raise
+
+    def finish_without(self, opened: Opened | None) -> None:
+        """A block of code is over that said nothing of its result."""
+        if opened is not None:
+            self._close(opened, lambda: None)
+
+    def finish_stream(self, opened: Opened | None, result: object, *, early: bool = False) -> None:
+        """A stream is over, or nobody will ask it for more: record what it gave and end the span."""
+        if opened is None:
+            return
+        if opened.abandon is None:  # it has ended already, and a step was begun since
+            with guarded("leave a span"):
+                opened.leave()
+            return
+        opened.abandon = None
+        items, opened.items = opened.items or [], None
+        if memory.Switch.on:
+            with guarded("remember a result"):
+                self.remember_result(opened, items if result is None else result)
+
+        def written() -> None:
+            if early:
+                opened.data[semconv.STREAM_CLOSED_EARLY] = True
+            self.on_items(opened, items, result)
+
+        self._close(opened, written)
+
+    def _close(self, opened: Opened, write: Callable[[], None]) -> None:
         with guarded("leave a span"):
             opened.leave()
         try:
             with guarded("record a result"):
                 if opened.span.is_recording():
-                    opened.succeed()
-                    self.on_result(opened, result)
+                    write()
+            with guarded("end a span"):
+                opened.succeed()
         finally:
             with guarded("end a span"):
                 opened.end()
@@ -103,6 +212,7 @@ class Kind(ABC):
         """The call raised: record that and end the span."""
         if opened is None:
             return
+        opened.abandon = None
         if opened.remembered is not None:
             with guarded("remember an exception"):
                 memory.finish(opened.remembered, error=error)
@@ -116,15 +226,37 @@ class Kind(ABC):
             with guarded("end a span"):
                 opened.end()
 
-    @abstractmethod
-    def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:
-        """Note in the memory of the run that the call begins."""
-        ...
+    # -- the steps of a stream
 
-    @abstractmethod
-    def remember_result(self, opened: Opened, result: object) -> None:
+    def pause(self, opened: Opened | None, *items: Any) -> None:
+        """The function gives something away: leave the span until it is asked for more."""
+        if opened is None:
+            return
+        with guarded("leave a span"):
+            opened.step_out()
+        with guarded("keep an item of a stream"):
+            if items and opened.span.is_recording():
+                opened.items = [] if opened.items is None else opened.items
+                if len(opened.items) < _MOST_ITEMS:
+                    opened.items += items
+
+    def resume(self, opened: Opened | None) -> None:
+        """The function goes on."""
+        if opened is not None and opened.token is None:
+            with guarded("enter a span"):
+                opened.enter()
+
+    def letting_through(self) -> contextlib.AbstractContextManager[None]:
+        """What a step of the function runs in: a model's own client comes to the door no second time."""
+        if self.door_kind != "model" or door.interceptor() is None:
+            return contextlib.nullcontext()
+        return door.let_through()
+
+    def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:  # noqa: B027 - few kinds do
+        """Note in the memory of the run that the call begins."""
+
+    def remember_result(self, opened: Opened, result: object) -> None:  # noqa: B027 - few kinds do
         """Note in the memory of the run what the call returned."""
-        ...
 
     def offer(self, opened: Opened | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> door.Answer:  # noqa: ARG002 - a guard's
         """Ask whoever stands in the door; in production nobody does. What it raises is for the caller."""
@@ -141,195 +273,3 @@ class Kind(ABC):
                 kind=self.door_kind, name=self.name, arguments=plain(arguments), function=self.function
             )
         )
-
-
-class Tool(Kind):
-    """A call of a tool."""
-
-    door_kind = "tool"
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        name: str | None,
-        *,
-        effect: str | None,
-        idempotent: bool | None,
-        poll: bool,
-        schema: object,
-        guard: Guard | None = None,
-    ) -> None:
-        super().__init__(function, name)
-        self.guard = guard
-        self.declared = {"effect": effect, "idempotent": idempotent, "poll": poll}
-        self.declare(
-            OI_KIND="TOOL",
-            OPERATION="execute_tool",
-            OI_TOOL_NAME=self.name,
-            TOOL_NAME=self.name,
-            TOOL_EFFECT=effect,
-            TOOL_IDEMPOTENT=idempotent,
-            TOOL_POLL=poll or None,
-        )
-        with guarded("describe a tool"):
-            description = inspect.getdoc(behind(function)) or None
-            self.declare(TOOL_DESCRIPTION=description, OI_TOOL_DESCRIPTION=description)
-        with guarded("describe the arguments of a tool"):
-            if schema is not None:
-                describe = getattr(schema, "model_json_schema", None)
-                self.declare(OI_TOOL_PARAMETERS=to_json(describe() if callable(describe) else schema))
-
-    def span_name(self, arguments: Mapping[str, Any] | None) -> str:  # noqa: ARG002 - the interface's
-        return f"execute_tool {self.name}"
-
-    def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:
-        opened.frame = memory.current()
-        alone = memory.Frame(memory.Memory(), None, ()) if self.guard is not None else None
-        frame = opened.frame or alone
-        if frame is not None:
-            given = None if arguments is None else plain(arguments)
-            opened.remembered = frame.begin(self.name, given, **self.declared)
-
-    def remember_result(self, opened: Opened, result: object) -> None:
-        if opened.remembered is not None and opened.remembered.refused is None:
-            memory.finish(opened.remembered, result=result)
-
-    def offer(self, opened: Opened | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> door.Answer:
-        """Ask the guard first: a call that it refuses is offered to nobody."""
-        if self.guard is not None:
-            pending = opened.remembered if opened is not None else None
-            refused = self.guard.refused(self.name, pending, opened.frame if opened is not None else None)
-            if refused is not None:
-                with guarded("record a refusal"):
-                    if opened is not None:
-                        opened.set(semconv.TOOL_REFUSED_BY, refused.rule)
-                        opened.set(semconv.TOOL_REFUSED_BECAUSE, refused.because)
-                if self.guard.refusal == "raise":
-                    return door.Failed(refused)
-                return door.Played({"error": str(refused)})
-        return super().offer(opened, args, kwargs)
-
-    def on_call(self, opened: Opened, arguments: Mapping[str, Any]) -> None:
-        if content().inputs:
-            text = to_json(arguments)
-            opened.set(semconv.TOOL_CALL_ARGUMENTS, text)
-            opened.set(semconv.INPUT_VALUE, text)
-            opened.span.set_attribute(semconv.INPUT_MIME_TYPE, semconv.JSON_MIME)
-
-    def on_result(self, opened: Opened, result: object) -> None:
-        if content().outputs:
-            text = to_json(result)
-            opened.set(semconv.TOOL_CALL_RESULT, text)
-            opened.set(semconv.OUTPUT_VALUE, text)
-            opened.span.set_attribute(semconv.OUTPUT_MIME_TYPE, semconv.JSON_MIME)
-
-
-class Model(Kind):
-    """A call of a model."""
-
-    door_kind = "model"
-
-    def __init__(self, function: Callable[..., Any], name: str | None, *, provider: str | None) -> None:
-        super().__init__(function, name)
-        self.declare(OI_KIND="LLM", OPERATION="chat", PROVIDER=provider, OI_PROVIDER=provider)
-
-    def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:
-        asked = plain(arguments or {})
-        opened.asked = time.time_ns(), conversation.read_messages(asked.get("messages", asked.get("input")))
-
-    def remember_result(self, opened: Opened, result: object) -> None:
-        frame = memory.current()
-        if frame is not None and opened.asked is not None:
-            frame.answered(*opened.asked, conversation.read_reply(plain(result)))
-
-    def span_name(self, arguments: Mapping[str, Any] | None) -> str:
-        model = (arguments or {}).get("model")
-        return f"chat {model}" if isinstance(model, str) else "chat"
-
-    def on_call(self, opened: Opened, arguments: Mapping[str, Any]) -> None:
-        model = arguments.get("model")
-        if isinstance(model, str):
-            opened.set(semconv.REQUEST_MODEL, model)
-            opened.set(semconv.OI_MODEL_NAME, model)
-        if not content().requests:
-            return
-        request = plain(arguments)
-        turns = conversation.read_messages(request.get("messages", request.get("input")))
-        if turns is not None:
-            opened.set_all(conversation.openinference_messages(semconv.OI_INPUT_MESSAGES, turns))
-            opened.set(semconv.INPUT_MESSAGES, conversation.genai_messages(turns))
-        tools = request.get("tools")
-        if isinstance(tools, list):
-            opened.set(semconv.TOOL_DEFINITIONS, to_json(tools))
-        opened.set(semconv.INPUT_VALUE, to_json(request))
-        opened.span.set_attribute(semconv.INPUT_MIME_TYPE, semconv.JSON_MIME)
-
-    def on_result(self, opened: Opened, result: object) -> None:
-        response = plain(result)
-        if content().replies:
-            opened.set(semconv.OUTPUT_VALUE, to_json(response))
-            opened.span.set_attribute(semconv.OUTPUT_MIME_TYPE, semconv.JSON_MIME)
-        reply = conversation.read_reply(response)
-        if reply is not None:
-            self._on_reply(opened, reply)
-
-    def _on_reply(self, opened: Opened, reply: conversation.Reply) -> None:
-        if reply.model is not None:
-            opened.set(semconv.RESPONSE_MODEL, reply.model)
-            opened.set(semconv.OI_MODEL_NAME, reply.model)
-        if reply.response_id is not None:
-            opened.set(semconv.RESPONSE_ID, reply.response_id)
-        if reply.finish_reason is not None:
-            opened.span.set_attribute(semconv.FINISH_REASONS, [clean(reply.finish_reason)])
-            opened.set(semconv.OI_FINISH_REASON, reply.finish_reason)
-        if reply.usage:
-            opened.span.set_attributes(conversation.usage_attributes(reply.usage))
-        if content().replies:
-            opened.set_all(conversation.openinference_messages(semconv.OI_OUTPUT_MESSAGES, [reply.turn]))
-            opened.set(
-                semconv.OUTPUT_MESSAGES, conversation.genai_messages([reply.turn], reply.finish_reason)
-            )
-
-
-class Agent(Kind):
-    """One run of an agent."""
-
-    is_run = True
-
-    def __init__(
-        self, function: Callable[..., Any], name: str | None, *, step_cap: int | None, version: str | None
-    ) -> None:
-        super().__init__(function, name)
-        self.declare(
-            OI_KIND="AGENT",
-            OPERATION="invoke_agent",
-            AGENT_NAME=self.name,
-            OI_AGENT_NAME=self.name,
-            STEP_CAP=step_cap,
-            AGENT_VERSION=version,
-        )
-
-    def span_name(self, arguments: Mapping[str, Any] | None) -> str:  # noqa: ARG002 - the interface's
-        return f"invoke_agent {self.name}"
-
-    def remember(self, opened: Opened, arguments: Mapping[str, Any] | None) -> None:
-        value = next(iter(arguments.values())) if arguments and len(arguments) == 1 else arguments
-        opened.tokens.append(memory.enter(self.name, None if value is None else to_text(value)[0]))
-
-    def remember_result(self, opened: Opened, result: object) -> None:
-        """Nothing: an agent's answer ends its run."""
-
-    def on_call(self, opened: Opened, arguments: Mapping[str, Any]) -> None:
-        if content().inputs and arguments:
-            value = next(iter(arguments.values())) if len(arguments) == 1 else arguments
-            _text(opened, semconv.INPUT_VALUE, semconv.INPUT_MIME_TYPE, value)
-
-    def on_result(self, opened: Opened, result: object) -> None:
-        if content().outputs and result is not None:
-            _text(opened, semconv.OUTPUT_VALUE, semconv.OUTPUT_MIME_TYPE, result)
-
-
-def _text(opened: Opened, key: str, mime_key: str, value: object) -> None:
-    text, is_json = to_text(value)
-    opened.set(key, text)
-    opened.span.set_attribute(mime_key, semconv.JSON_MIME if is_json else semconv.TEXT_MIME)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Any
+
+from opentelemetry import context as otel_context
+from opentelemetry.context import Context
 
 from redfirst.instrumentation.capture import plain
 from redfirst.instrumentation.conversation import Reply, Turn
@@ -97,20 +99,22 @@ class Frame:
             self.turn = len(self.memory.turns) - 1
 
 
-_frame: ContextVar[Frame | None] = ContextVar("redfirst_frame", default=None)
+_FRAME = otel_context.create_key("redfirst-frame")
 
 
 def current() -> Frame | None:
     """The frame of the innermost agent; ``None`` outside of any, or where runs are not remembered."""
-    return _frame.get()
+    found = otel_context.get_value(_FRAME)
+    return found if isinstance(found, Frame) else None
 
 
-def enter(agent: str, request: str | None) -> Token[Frame | None]:
-    """Begin the frame of an agent, in the run of the agent that called it or in a run of its own."""
-    above = _frame.get()
-    memory = Memory(request) if above is None else above.memory
-    agents = (*(above.agents if above else ()), f"{id(memory):x}-{time.time_ns()}")
-    return _frame.set(Frame(memory, agent, agents))
+def enter(context: Context, agent: str, request: str | None) -> Context:
+    """The context of an agent at work, in the run of the agent that called it or in a run of its own."""
+    above = context.get(_FRAME)
+    known = above if isinstance(above, Frame) else None
+    memory = Memory(request) if known is None else known.memory
+    agents = (*(known.agents if known else ()), f"{id(memory):x}-{time.time_ns()}")
+    return otel_context.set_value(_FRAME, Frame(memory, agent, agents), context)
 
 
 def note_state(snapshot: Mapping[str, object]) -> None:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from opentelemetry import trace
+from opentelemetry.context import Context
 
 from redfirst.evaluators import semconv
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.instrumentation.capture import Content
 from redfirst.instrumentation.counts import REPORT_VARIABLE, SpanCounts
+from redfirst.instrumentation.exit import watch_exit
 from redfirst.instrumentation.guard import guarded
+from redfirst.instrumentation.propagation import parent_in_environment
+from redfirst.instrumentation.redaction import Redaction, Redactor
+from redfirst.instrumentation.tracing import Tracing, tracing_of
 
 if TYPE_CHECKING:  # the SDK is imported only by configure()
-    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+    from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
     from redfirst.instrumentation.counting import SpanCounter
@@ -26,7 +32,20 @@ _log = logging.getLogger("redfirst.instrumentation")
 
 
 class _Settings:
-    __slots__ = ("added", "content", "counters", "isolated", "made", "provider", "tracer")
+    __slots__ = (
+        *(
+            "added",
+            "content",
+            "counters",
+            "declared",
+            "instrumentors",
+            "isolated",
+            "made",
+            "parent",
+            "provider",
+        ),
+        *("redaction", "redactor", "tracing"),
+    )
 
     def __init__(self) -> None:
         self.provider: trace.TracerProvider | None = None
@@ -36,12 +55,20 @@ class _Settings:
         """Provider, target and processor of every exporter that ``configure`` added."""
         self.counters: list[SpanCounter] = []
         """One for each provider that takes span processors."""
-        self.tracer: tuple[trace.TracerProvider, trace.Tracer] | None = None  # one value: threads read it
+        self.tracing: Tracing | None = None  # one value: threads read it
+        self.redaction: Redaction | None = None
+        self.declared: tuple[str, ...] = ()
+        """Keys and paths that tools want redacted."""
+        self.redactor: Redactor | None = None
+        self.parent: Context | None = None
+        """The trace that the process was started in."""
+        self.instrumentors: list[str] = []
         self.content = Content.from_environment()
         self.isolated = False
 
 
-_settings = _Settings()
+settings = _Settings()
+"""What ``configure`` was told; read in every call."""
 
 
 def configure(
@@ -50,6 +77,10 @@ def configure(
     file: str | PathLike[str] | None = None,
     endpoint: str | None = None,
     provider: TracerProvider | None = None,
+    isolated: bool = False,
+    redact: Redaction | None = None,
+    sample: float | None = None,
+    instrument: str | Iterable[str] = (),
 ) -> TracerProvider:
     """Send spans to an OTLP endpoint, to a file of OTLP/JSON lines, or both.
 
@@ -64,21 +95,41 @@ def configure(
         file: path of a file that lines are appended to.
         endpoint: full URL of an OTLP/HTTP traces endpoint (``…/v1/traces``).
         provider: the provider to use for our spans instead of the global one.
+        isolated: make a provider for our spans alone, and leave the global one to others.
+        redact: what must not leave the process. It is tried out here, and holds until another is given.
+        sample: the share of traces that are recorded, for a provider that is made here; a trace that was begun
+            elsewhere is recorded as its caller decided. ``OTEL_TRACES_SAMPLER`` when unset.
+        instrument: ``auto`` switches on every OpenInference instrumentor that is installed, a name that one.
 
     Raises:
-        ConfigurationError: the file cannot be written, or the provider in use takes no exporter.
+        ConfigurationError: the file cannot be written, the provider in use takes no exporter, the redaction does not
+            hold, ``sample`` is no share, or an instrumentor that was named is not installed.
     """
-    _settings.content = Content.from_environment()
+    if sample is not None and not 0 <= sample <= 1:
+        raise ConfigurationError(f"sample={sample!r} is no share of traces: give a number from 0 to 1.")
+    settings.content = Content.from_environment()
     current: Any = _in_use() if provider is None else provider
-    if _settings.isolated:
+    if settings.isolated:
         return cast("TracerProvider", current)  # a replay: nothing may leave the process
-    if isinstance(current, trace.ProxyTracerProvider):
-        current = _settings.made = _new_provider(service_name)
-        trace.set_tracer_provider(current)
-    elif service_name is not None:
-        _log.info("service_name=%r is not used: the provider in use names its service itself", service_name)
+    if redact is not None:
+        _redact(redact)
+    if isinstance(current, trace.ProxyTracerProvider) or (isolated and current is not settings.made):
+        current = settings.made = _new_provider(service_name, sample)
+        if isolated:
+            settings.provider = current
+        else:
+            trace.set_tracer_provider(current)
+    else:
+        for name, value in (("service_name", service_name), ("sample", sample)):
+            if value is not None:
+                _log.info("%s=%r is not used: the provider in use has its own", name, value)
     if provider is not None:
-        _settings.provider = provider
+        settings.provider = provider
+    watch_exit()
+    if settings.parent is None:
+        with guarded("read TRACEPARENT"):
+            settings.parent = parent_in_environment()
+            settings.tracing = None
     _count(current)
     if file is not None:
         path = os.path.realpath(fspath(file))
@@ -87,19 +138,35 @@ def configure(
         _add(current, f"endpoint {endpoint}", lambda: _otlp_exporter(endpoint))
     if (
         file is None
-        and current is _settings.made
-        and not any(owner is current for owner, *_ in _settings.added)
+        and current is settings.made
+        and not any(owner is current for owner, *_ in settings.added)
     ):
         for name in _exporters_wanted():
             _add(current, f"exporter {name}", lambda name=name: _named_exporter(name))
+    if instrument:
+        from redfirst.instrumentation.instrumentors import switch_on
+
+        settings.instrumentors = switch_on(instrument, current)
     return cast("TracerProvider", current)
 
 
-def _new_provider(service_name: str | None) -> TracerProvider:
+def _new_provider(service_name: str | None, sample: float | None) -> TracerProvider:
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
     from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
 
-    return TracerProvider(resource=Resource.create({SERVICE_NAME: service_name} if service_name else {}))
+    return TracerProvider(
+        sampler=None if sample is None else ParentBasedTraceIdRatio(sample),
+        resource=Resource.create({SERVICE_NAME: service_name} if service_name else {}),
+    )
+
+
+def _redact(redaction: Redaction) -> None:
+    from redfirst.instrumentation.canary import try_out
+
+    try_out(Redactor(redaction))
+    settings.redaction = redaction
+    _set_redactor()
 
 
 def _count(provider: Any) -> None:
@@ -111,16 +178,16 @@ def _count(provider: Any) -> None:
 
     with guarded("count the spans"):
         folder = os.environ.get(REPORT_VARIABLE)
-        counter = SpanCounter(provider, made=provider is _settings.made, whole=folder is not None)
+        counter = SpanCounter(provider, made=provider is settings.made, whole=folder is not None)
         provider.add_span_processor(counter)
-        _settings.counters.append(counter)
-        _settings.tracer = None  # made anew, so that it counts what its sampler decides
+        settings.counters.append(counter)
+        settings.tracing = None  # made anew, so that it counts what its sampler decides
         if folder is not None:
             SpanReport(counter, Path(folder))
 
 
 def _counter(provider: object) -> SpanCounter | None:
-    return next((one for one in _settings.counters if one.provider is provider), None)
+    return next((one for one in settings.counters if one.provider is provider), None)
 
 
 def span_counts() -> SpanCounts | None:
@@ -138,9 +205,9 @@ def span_counts() -> SpanCounts | None:
 
 def _add(provider: Any, target: str, exporter: Any) -> None:
     """Add an exporter to the provider, unless it has that one from us already."""
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from redfirst.instrumentation.exporting import BoundedProcessor
 
-    if any(owner is provider and known == target for owner, known, _ in _settings.added):
+    if any(owner is provider and known == target for owner, known, _ in settings.added):
         return
     if not hasattr(provider, "add_span_processor"):
         raise ConfigurationError(
@@ -149,13 +216,23 @@ def _add(provider: Any, target: str, exporter: Any) -> None:
         )
     made: SpanExporter | None = exporter()
     if made is not None:
-        processor = BatchSpanProcessor(made)
+        processor = BoundedProcessor(made, reveal=_revealed)
         provider.add_span_processor(processor)
-        _settings.added.append((provider, target, processor))
+        settings.added.append((provider, target, processor))
         counter = _counter(provider)
         if counter is not None:
             with guarded("count the exports"):
                 counter.watch(processor, made)
+
+
+def _revealed(spans: Sequence[ReadableSpan]) -> Sequence[ReadableSpan]:
+    """What of the spans may go to an exporter that ``configure`` added."""
+    hidden = settings.redactor
+    if hidden is None:
+        return spans
+    from redfirst.instrumentation.redacting import redacted
+
+    return redacted(hidden, spans)
 
 
 def _file_exporter(path: str) -> SpanExporter:
@@ -195,8 +272,8 @@ def _named_exporter(name: str) -> SpanExporter | None:
 
 def isolate(provider: TracerProvider) -> None:
     """Use this provider for everything and let no later ``configure`` add an exporter (replay)."""
-    _settings.provider = provider
-    _settings.isolated = True
+    settings.provider = provider
+    settings.isolated = True
     trace.set_tracer_provider(provider)
 
 
@@ -212,12 +289,12 @@ def force_flush(timeout_millis: int = 30000) -> bool:
 
 def shutdown() -> None:
     """Flush every span and close the exporters ``configure`` added. The provider itself stays at work."""
-    if _settings.isolated:
+    if settings.isolated:
         force_flush()  # a replay collects the spans that end after this, too
         return
     force_flush()
-    added, _settings.added = _settings.added, []
-    _settings.provider = None
+    added, settings.added = settings.added, []
+    settings.provider = None
     for owner, _, processor in added:
         counter = _counter(owner)
         with guarded("shut an exporter down"):
@@ -226,31 +303,58 @@ def shutdown() -> None:
             processor.shutdown()
 
 
-def tracer() -> trace.Tracer:
-    """The tracer of our scope on the provider in use; made once per provider."""
-    provider = _in_use()
-    known = _settings.tracer
-    if known is None or known[0] is not provider:
-        known = _settings.tracer = (provider, provider.get_tracer(semconv.SCOPE))
+def tracing() -> Tracing:
+    """How spans of our scope begin on the provider in use; made once per provider."""
+    known = settings.tracing
+    provider = settings.provider
+    if provider is None:
+        provider = trace._TRACER_PROVIDER  # noqa: SLF001 - get_tracer_provider() without its look at the environment
+        if provider is None:
+            provider = trace.get_tracer_provider()
+    if known is None or known.provider is not provider or not known.current():
+        tracer = provider.get_tracer(semconv.SCOPE)
         counter = _counter(provider)
         if counter is not None:
-            counter.watch_sampling(known[1])
-    return known[1]
+            counter.watch_sampling(tracer)
+        known = tracing_of(provider, tracer)
+        known.parent = settings.parent
+        settings.tracing = known
+    return known
 
 
-def content() -> Content:
-    """Which content is captured."""
-    return _settings.content
+def redactor() -> Redactor | None:
+    """What takes secrets out of values; ``None`` where nothing must be."""
+    return settings.redactor
+
+
+def redact_places(places: Iterable[str]) -> None:
+    """Redact the values of these keys and paths from now on: a tool declared them."""
+    given = (places,) if isinstance(places, str) else tuple(places)
+    Redaction().with_places(given)  # a wrong path is refused where it is written
+    settings.declared = tuple(dict.fromkeys((*settings.declared, *given)))
+    _set_redactor()
+
+
+def _set_redactor() -> None:
+    if settings.redaction is None and not settings.declared:
+        settings.redactor = None
+        return
+    before = settings.redactor
+    wanted = (settings.redaction or Redaction()).with_places(settings.declared)
+    settings.redactor = Redactor(wanted, key=None if before is None else before.key)
 
 
 def _in_use() -> trace.TracerProvider:
-    return trace.get_tracer_provider() if _settings.provider is None else _settings.provider
+    return trace.get_tracer_provider() if settings.provider is None else settings.provider
 
 
 def reset() -> None:
     """Shut down and forget everything ``configure`` and ``isolate`` did (tests)."""
-    _settings.isolated = False
+    settings.isolated = False
     shutdown()
-    _settings.tracer = _settings.made = None
-    _settings.counters = []
-    _settings.content = Content.from_environment()
+    settings.tracing = settings.made = None
+    settings.redaction = settings.redactor = settings.parent = None
+    settings.instrumentors = []
+    settings.declared = ()
+    settings.counters = []
+    settings.content = Content.from_environment()

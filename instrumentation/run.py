@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextvars import ContextVar, Token
 from enum import Enum
 from typing import Any
 
+from opentelemetry import context as otel_context
 from opentelemetry import trace
+from opentelemetry.context import Context
 
 from redfirst.evaluators import semconv
 from redfirst.instrumentation import door, memory
 from redfirst.instrumentation.capture import bounded, clean, plain, to_json
 from redfirst.instrumentation.guard import guarded
+from redfirst.instrumentation.provider import redactor
 
 
 class Run:
@@ -59,7 +61,7 @@ class Run:
                 semconv.RUN_EVENT,
                 semconv.RUN_EVENT_ATTRIBUTES,
                 attributes,
-                {semconv.RUN_EVENT_NAME: clean(str(name))},
+                {semconv.RUN_EVENT_NAME: _shown(str(name))},
             )
 
     def stop(self, reason: str, *, cap: int | None = None) -> None:
@@ -69,28 +71,45 @@ class Run:
         """
         with guarded("record a stop reason"):
             word = reason.value if isinstance(reason, Enum) else reason
-            self._span.set_attribute(semconv.STOP_REASON, clean(str(word)))
+            self._span.set_attribute(semconv.STOP_REASON, _shown(str(word)))
             if cap is not None:
                 self._span.set_attribute(semconv.STOP_CAP, cap)
+
+    def feedback(self, value: object, *, comment: str | None = None, by: str = "user") -> None:
+        """Report what somebody thought of the run: an event named ``feedback``."""
+        more = {} if comment is None else {"comment": comment}
+        self.event("feedback", value=value, by=by, **more)
 
     def _add(self, name: str, key: str, value: object, more: Mapping[str, Any] | None = None) -> None:
         if not self._span.is_recording():
             return
-        text, note = bounded(to_json(value))
+        hidden = redactor()
+        text, by = (to_json(value), []) if hidden is None else hidden.json(value)
+        text, note = bounded(text)
         attributes: dict[str, Any] = {**(more or {}), key: text}
         if note is not None:
             attributes[semconv.TRUNCATED] = to_json([{"attribute": key, **note}])
+        if by:
+            attributes[semconv.REDACTED] = to_json(
+                [{"attribute": key, "by": sorted(set(by)), "count": len(by)}]
+            )
         self._span.add_event(name, attributes)
 
 
-_current: ContextVar[Run | None] = ContextVar("redfirst_run", default=None)
+def _shown(text: str) -> str:
+    hidden = redactor()
+    return clean(text if hidden is None else hidden.text(text)[0])
+
+
+_RUN = otel_context.create_key("redfirst-run")
 
 
 def current_run() -> Run:
     """The run of the innermost ``@agent`` function; a run over the current span when there is none."""
-    return _current.get() or Run(trace.get_current_span())
+    found = otel_context.get_value(_RUN)
+    return found if isinstance(found, Run) else Run(trace.get_current_span())
 
 
-def enter_run(run: Run) -> Token[Run | None]:
-    """Make a run the current one, until its token is reset."""
-    return _current.set(run)
+def with_run(run: Run, context: Context) -> Context:
+    """The context with this run as its current one."""
+    return otel_context.set_value(_RUN, run, context)

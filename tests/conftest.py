@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from opentelemetry import trace
 
-from redfirst.instrumentation import decorators, door, guard, provider
+from redfirst.instrumentation import door, guard, provider
 
 settings.register_profile("no clock", deadline=None)  # a busy machine fails no law
 settings.load_profile("no clock")
@@ -30,7 +30,6 @@ def instrumentation(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     provider.reset()
     guard.forget()
     door.occupy_process(None)
-    decorators._warned.clear()
     stop = getattr(trace._TRACER_PROVIDER, "shutdown", None)
     if stop is not None:
         stop()

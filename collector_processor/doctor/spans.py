@@ -10,6 +10,7 @@ _LOST = "A run without all its spans is judged on what arrived, as incomplete; o
 _REMEDIES = {
     "export failed": "See the endpoint below and what the program logs; start the receiver before the program.",
     "queue full": "Raise OTEL_BSP_MAX_QUEUE_SIZE, or lower OTEL_BSP_SCHEDULE_DELAY.",
+    "queue too large": "Raise REDFIRST_MAX_QUEUE_BYTES, or lower REDFIRST_MAX_VALUE_CHARACTERS.",
     "already shut down": "Shut the exporter down when the last run has ended, not before.",
     "left in the queue": "Let the program end by itself, or call force_flush(): os._exit and kill lose what waits.",
 }
@@ -52,6 +53,25 @@ def _spans(seen: SpanCounts, who: str, *, ended: bool) -> list[Finding]:
     return [
         _begun(seen, who, seen.started, seen.ended, ended=ended),
         *(_exported(one, who, ended=ended) for one in seen.exporters or ()),
+        *_redaction(seen, who),
+    ]
+
+
+def _redaction(seen: SpanCounts, who: str) -> list[Finding]:
+    if seen.redaction is None:
+        return []
+    if seen.redaction == "keyed":
+        return [
+            Finding(subject="redaction", level=Level.OK, found=f"{who}: equal values stay equal everywhere")
+        ]
+    return [
+        Finding(
+            subject="redaction",
+            level=Level.NOTE,
+            found=f"{who}: REDFIRST_REDACTION_KEY is not set",
+            means="Redacted values are equal within one process only; a run across processes does not match itself.",
+            remedy="Set REDFIRST_REDACTION_KEY to one secret for all processes.",
+        )
     ]
 
 
@@ -102,6 +122,7 @@ def _exported(one: ExporterCounts, who: str, *, ended: bool) -> Finding:
     reasons = {
         "export failed": one.failed or 0,
         "queue full": one.queue_full or 0,
+        "queue too large": one.bytes_full or 0,
         "already shut down": one.already_shutdown or 0,
         "left in the queue": unsent if ended else 0,
     }
@@ -110,6 +131,10 @@ def _exported(one: ExporterCounts, who: str, *, ended: bool) -> Finding:
     found = f"{who}, {where(one)}: {one.exported} exported, {sum(lost.values())} dropped{why}"
     if not ended:
         found += _waits(unsent)
+        if one.last_export_age is not None:
+            found += f", last {one.last_export_age:.0f} s ago"
+    if one.restarts:
+        found += f", its thread died {one.restarts} times and was replaced"
     if one.queue_full is None:
         found += "; what it leaves out itself cannot be told"
     return Finding(

@@ -43,6 +43,11 @@ class Spans:
         ids = {span.context.span_id: span.name for span in self.all() if span.context}
         return None if parent is None else ids[parent.span_id]
 
+    def parent_of_span(self, span: ReadableSpan) -> str | None:
+        """The name of its parent."""
+        ids = {one.context.span_id: one.name for one in self.all() if one.context}
+        return None if span.parent is None else ids[span.parent.span_id]
+
     def clear(self) -> None:
         """Forget what was finished so far."""
         self._exporter.clear()

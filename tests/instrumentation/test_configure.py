@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from redfirst.evaluators import ConfigurationError
 from redfirst.evaluators.otlp import decode
-from redfirst.instrumentation import configure, force_flush, provider, shutdown, tool
+from redfirst.instrumentation import configure, force_flush, instrumentors, provider, shutdown, tool
 
 
 def exporters(tracing: Any) -> list[str]:
@@ -148,7 +148,7 @@ def test_an_existing_provider_is_joined_and_outlives_us(
 
     with caplog.at_level(logging.INFO):
         assert configure("named", file=tmp_path / "f") is host
-    assert "'named' is not used" in caplog.text
+    assert "service_name='named' is not used" in caplog.text
     assert trace.get_tracer_provider() is host
     tool(lambda: 1)()
     host.get_tracer("host").start_span("own").end()
@@ -240,7 +240,7 @@ def test_a_disabled_sdk_traces_nothing(monkeypatch: pytest.MonkeyPatch, nothing_
     configure()
 
     assert tool(lambda: 1)() == 1
-    assert not provider.tracer().start_span("x").is_recording()
+    assert not provider.tracing().tracer.start_span("x").is_recording()
 
 
 def test_in_a_replay_nothing_leaves_the_process(tmp_path: Path) -> None:
@@ -284,3 +284,74 @@ def test_spans_are_written_at_exit_without_a_shutdown(tmp_path: Path) -> None:
 
     assert (done.stdout, done.stderr) == ("", "")
     assert written(tmp_path / "f") == 1
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.0, 0), (1.0, 1), (None, 1)])
+def test_a_share_of_the_traces_is_recorded(share: float | None, kept: int, tmp_path: Path) -> None:
+    """Of a provider that is made here; a share that is none is refused."""
+    path = tmp_path / "spans.jsonl"
+    configure(file=path, sample=share)
+    tool(lambda: 1)()
+    shutdown()
+
+    assert len(path.read_text("utf-8").splitlines()) == kept
+    with pytest.raises(ConfigurationError, match="no share"):
+        configure(sample=1.5)
+
+
+def test_an_isolated_provider_leaves_the_global_one_to_others(tmp_path: Path) -> None:
+    """Theirs go nowhere of ours, and ours nowhere of theirs."""
+    theirs = TracerProvider(shutdown_on_exit=False)
+    trace.set_tracer_provider(theirs)
+    path = tmp_path / "spans.jsonl"
+    made = configure("ours", file=path, isolated=True)
+
+    assert made is not theirs
+    assert trace.get_tracer_provider() is theirs
+    assert configure("ours", file=path, isolated=True) is made
+    with trace.get_tracer("other").start_as_current_span("theirs"):
+        tool(lambda: 1)()
+    shutdown()
+    assert "theirs" not in path.read_text("utf-8")
+    assert len(path.read_text("utf-8").splitlines()) == 1
+
+
+class Instrumentor:
+    """As OpenInference's are."""
+
+    is_instrumented_by_opentelemetry = False
+
+    def instrument(self, *, tracer_provider: object) -> None:
+        type(self).is_instrumented_by_opentelemetry = True
+        given.append(tracer_provider)
+
+
+given: list[object] = []
+
+
+def test_installed_instrumentors_are_switched_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All of them, once; one that fails costs a line in the log; one that is not there is named."""
+
+    class Entry:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def load(self) -> type:
+            if self.name == "broken":
+                raise ImportError("no such library")
+            return Instrumentor
+
+    monkeypatch.setattr(instrumentors, "entry_points", lambda group: [Entry("langchain"), Entry("broken")])
+    given.clear()
+    Instrumentor.is_instrumented_by_opentelemetry = False
+    made = configure(instrument="auto", provider=TracerProvider(shutdown_on_exit=False))
+
+    assert given == [made]
+    assert provider.settings.instrumentors == ["langchain"]
+    assert "broken" in caplog.text
+    configure(instrument="auto")
+    assert given == [made]
+    with pytest.raises(ConfigurationError, match=r"instrument='openai'.*broken, langchain"):
+        configure(instrument="openai")

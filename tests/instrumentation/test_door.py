@@ -203,16 +203,39 @@ def test_an_answer_that_is_none_is_the_interceptors_mistake(spans: Any) -> None:
         tool(live)()
 
 
-def test_a_generator_function_decorated_in_a_replay_is_a_fault() -> None:
-    """It would act for real, so the replay must be able to say that it did not hold."""
+@pytest.mark.parametrize(("recorded", "given"), [("no", ["no"]), ([1, 2], [1, 2])])
+def test_a_recorded_stream_is_played_as_its_items_or_its_text(
+    recorded: Any, given: list[Any], spans: Any
+) -> None:
+    """Nothing real happens, also asynchronously."""
 
     def stream() -> Any:
-        yield 1
+        raise AssertionError("live")
+        yield
 
-    with door.occupied(Standing(Played("no"))):
-        assert tool(stream) is stream
+    async def later() -> Any:
+        raise AssertionError("live")
+        yield
 
-    assert faults() == {"trace a generator function": 1}
+    async def asked() -> list[Any]:
+        return [item async for item in tool(later)()]
+
+    with door.occupied(Standing(Played(recorded))):
+        assert list(tool(stream)()) == given
+        assert asyncio.run(asked()) == given
+    assert [span.status.status_code.name for span in spans.all()] == ["OK", "OK"]
+
+
+def test_a_recorded_stream_of_which_the_pieces_are_not_known_is_a_fault(spans: Any) -> None:
+    """A reply put together from its pieces cannot be taken apart again, and the replay must be able to say so."""
+
+    @model
+    def chat(messages: list[Any]) -> Any:
+        yield {}
+
+    with door.occupied(Standing(Played({"content": "hi"}))), pytest.raises(TypeError, match="neither a list"):
+        next(chat([]))
+    assert faults() == {"play a stream": 1}
 
 
 def test_with_nobody_at_the_door_it_costs_one_context_variable_read(spans: Any) -> None:

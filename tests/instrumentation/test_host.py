@@ -8,7 +8,7 @@ import functools
 import inspect
 import pickle
 import typing
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from decimal import Decimal
 from typing import Any
 
@@ -317,32 +317,6 @@ def test_a_decorated_function_pickles_and_keeps_its_marks() -> None:
 
     assert pickle.loads(pickle.dumps(module_level))(2) == 4
     assert Base.__abstractmethods__ == {"work"}
-
-
-def test_generator_functions_are_left_as_they_are_and_warned_of_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Not traced yet, and said so: one line for a function, however often it is decorated."""
-
-    def stream() -> Iterator[int]:
-        yield 1
-
-    async def stream_later() -> AsyncIterator[int]:
-        yield 1
-
-    class Streamer:
-        def __call__(self) -> Iterator[int]:
-            yield 1
-
-    streamer = Streamer()
-    for _ in range(3):
-        assert tool(stream) is stream
-        assert agent(stream_later) is stream_later
-        assert model(streamer) is streamer
-
-    assert len(caplog.records) == 3
-    assert "is a generator function" in caplog.text
-    assert not faults()
 
 
 @pytest.mark.parametrize("wrong", ["refund", 7, property(lambda self: 1)])

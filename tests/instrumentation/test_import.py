@@ -71,8 +71,39 @@ def test_the_evaluators_give_each_public_name_when_it_is_asked_for() -> None:
 def test_the_public_surface_is_this() -> None:
     """A new name is a decision, not an accident."""
     assert redfirst.instrumentation.__all__ == [
-        *("CallRefused", "Guard", "Run", "agent", "configure", "current_run", "faults"),
-        *("force_flush", "model", "shutdown", "span_counts", "tool"),
+        *(
+            "CallRefused",
+            "Guard",
+            "Pattern",
+            "Redaction",
+            "Run",
+            "TraceASGI",
+            "TraceIds",
+            "TraceWSGI",
+            "agent",
+        ),
+        *(
+            "chain",
+            "configure",
+            "current_run",
+            "environment",
+            "extract",
+            "faults",
+            "force_flush",
+            "guardrail",
+        ),
+        *(
+            "handoff",
+            "in_context",
+            "inject",
+            "model",
+            "retriever",
+            "session",
+            "shutdown",
+            "span",
+            "span_counts",
+        ),
+        *("tool", "trace_header", "trace_ids", "wrap_executor"),
     ]
 
 

@@ -82,7 +82,7 @@ def test_each_span_is_counted_once_on_its_way(exporter: Exporter) -> None:
     configure()
     look()
     look()
-    left_open = provider.tracer().start_span("open")
+    left_open = provider.tracing().tracer.start_span("open")
     before = of_exporter()
     assert force_flush()
     after = of_exporter()

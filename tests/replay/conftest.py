@@ -50,7 +50,7 @@ def shop() -> ModuleType:
 def recorded() -> Iterator[Callable[..., RecordedRun]]:
     """Runs an agent in this process and gives its run, judged."""
     made: list[TracerProvider] = []
-    before = tracing._settings.provider
+    before = tracing.settings.provider
 
     def record(
         agent: Callable[[str], str], request: str = REQUEST, checks: tuple[Check, ...] = CHECKS
@@ -68,7 +68,7 @@ def recorded() -> Iterator[Callable[..., RecordedRun]]:
         return RecordedRun(run=run, spans=spans, verdicts=judge(run, checks))
 
     yield record
-    tracing._settings.provider = before
+    tracing.settings.provider = before
     for provider in made:
         provider.shutdown()
 

@@ -27,8 +27,10 @@ from redfirst.collector_processor.doctor.findings import (
     sampling,
 )
 from redfirst.collector_processor.doctor.probes import target
+from redfirst.collector_processor.doctor.spans import provider_and_spans
 from redfirst.collector_processor.home import Home
 from redfirst.instrumentation import configure, force_flush, tool
+from redfirst.instrumentation.counts import ExporterCounts, SpanCounts
 
 NO_EXPORT = {"OTEL_TRACES_EXPORTER": "console"}
 """An environment that needs no endpoint."""
@@ -403,3 +405,28 @@ def test_a_running_service_is_found_by_its_home(served: Any, home: Home) -> None
         assert served.runs() == []
     elsewhere = examine(Home(served.home), {**NO_EXPORT, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://h:1"})
     assert any("the exporter here goes to h:1" in one.found for one in elsewhere)
+
+
+@pytest.mark.parametrize(("key", "level"), [("random", Level.NOTE), ("keyed", Level.OK), (None, None)])
+def test_a_redaction_that_holds_within_one_process_only_is_noted(
+    key: str | None, level: Level | None
+) -> None:
+    """A run that spans two processes would not match itself; without redaction there is nothing to say."""
+    seen = SpanCounts(provider="p", started=1, ended=1, every_sampler=True, exporters=(), redaction=key)
+
+    found = [one for one in provider_and_spans(seen) if one.subject == "redaction"]
+    assert [one.level for one in found] == ([] if level is None else [level])
+    assert all("REDFIRST_REDACTION_KEY" in one.remedy for one in found if one.level is Level.NOTE)
+
+
+def test_what_did_not_fit_the_queue_for_its_size_is_a_reason_of_its_own() -> None:
+    """Raising the number of spans would not help there."""
+    exporter = ExporterCounts(
+        name="E", exported=1, failed=0, queue_full=0, bytes_full=3, waiting=0, exporting=0, restarts=2
+    )
+    seen = SpanCounts(provider="p", started=4, ended=4, every_sampler=True, exporters=(exporter,))
+
+    (found,) = [one for one in provider_and_spans(seen) if one.counts and "dropped" in one.counts]
+    assert "3 queue too large" in found.found
+    assert "died 2 times" in found.found
+    assert "REDFIRST_MAX_QUEUE_BYTES" in found.remedy

@@ -1,0 +1,110 @@
+"""Spans on their way out, redacted on every surface: ours once more, and those of other instrumentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.trace import Link, Status
+
+from redfirst.evaluators import semconv
+from redfirst.instrumentation.capture import to_json
+from redfirst.instrumentation.guard import guarded
+from redfirst.instrumentation.redaction import Redactor
+
+
+def redacted(redactor: Redactor, spans: Sequence[ReadableSpan]) -> list[ReadableSpan]:
+    """The spans with nothing on them that must not leave. One that cannot be redacted is left out, and counted."""
+    kept: list[ReadableSpan] = []
+    for span in spans:
+        with guarded("redact a span"):
+            kept.append(_redacted(redactor, span))
+    return kept
+
+
+def _redacted(redactor: Redactor, span: ReadableSpan) -> ReadableSpan:
+    notes: list[tuple[str, list[str]]] = []
+    attributes = _attributes(redactor, span.attributes, notes)
+    found: list[tuple[str, list[str]]] = []
+    events = [
+        Event(
+            event.name if _clean(event.name) else _text(redactor, event.name, found, "event"),
+            _attributes(redactor, event.attributes, found),
+            event.timestamp,
+        )
+        for event in span.events
+    ]
+    links = [Link(link.context, _attributes(redactor, link.attributes, found)) for link in span.links]
+    status = span.status
+    if status.description:
+        status = Status(status.status_code, _text(redactor, status.description, found, "status"))
+    name = _text(redactor, span.name, found, "name")
+    resource = span.resource
+    held = _attributes(redactor, resource.attributes, found)
+    if notes or found:
+        _note(attributes, notes + found)
+    return ReadableSpan(
+        name=name,
+        context=span.context,
+        parent=span.parent,
+        resource=resource if held == dict(resource.attributes) else Resource(held, resource.schema_url),
+        attributes=attributes,
+        events=events,
+        links=links,
+        kind=span.kind,
+        status=status,
+        start_time=span.start_time,
+        end_time=span.end_time,
+        instrumentation_scope=span.instrumentation_scope,
+    )
+
+
+def _clean(name: str) -> bool:
+    return name in ("exception", semconv.STATE_EVENT, semconv.RUN_EVENT)
+
+
+def _attributes(
+    redactor: Redactor, attributes: Mapping[str, Any] | None, notes: list[tuple[str, list[str]]]
+) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, value in (attributes or {}).items():
+        if redactor.names(key):
+            made[key], by = redactor.whole(value)
+            if by:
+                notes.append((key, by))
+        elif isinstance(value, str):
+            made[key] = value if key in _OURS else _text(redactor, value, notes, key)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            made[key] = _number(redactor, value, notes, key)
+        elif isinstance(value, Sequence):
+            made[key] = [_text(redactor, one, notes, key) if isinstance(one, str) else one for one in value]
+        else:
+            made[key] = value
+    return made
+
+
+_OURS = frozenset({semconv.REDACTED, semconv.TRUNCATED})
+
+
+def _text(redactor: Redactor, text: str, notes: list[tuple[str, list[str]]], key: str) -> str:
+    shown, by = redactor.free_text(text)
+    if by:
+        notes.append((key, by))
+    return shown
+
+
+def _number(redactor: Redactor, value: float, notes: list[tuple[str, list[str]]], key: str) -> Any:
+    shown, by = redactor.data(value)
+    if by:
+        notes.append((key, by))
+    return shown
+
+
+def _note(attributes: dict[str, Any], notes: list[tuple[str, list[str]]]) -> None:
+    said = attributes.get(semconv.REDACTED)
+    own = to_json([{"attribute": key, "by": sorted(set(by)), "count": len(by)} for key, by in notes])
+    attributes[semconv.REDACTED] = (
+        own if not isinstance(said, str) or said == "[]" else f"{said[:-1]},{own[1:]}"
+    )

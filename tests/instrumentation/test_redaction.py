@@ -1,0 +1,270 @@
+"""What must not leave does not, on no surface; what was equal stays equal; and every failure closes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from redfirst.evaluators.errors import ConfigurationError
+from redfirst.instrumentation import (
+    Pattern,
+    Redaction,
+    agent,
+    configure,
+    current_run,
+    faults,
+    force_flush,
+    model,
+    provider,
+    redaction,
+    tool,
+)
+from redfirst.instrumentation.redaction import FAILED, PATTERNS, Redactor
+
+
+def redactor(**given: Any) -> Redactor:
+    return Redactor(Redaction(**given), key=b"k")
+
+
+def test_a_key_is_taken_out_at_any_depth_in_any_case_and_in_json_inside_texts() -> None:
+    """Also where a model wrote the arguments as text."""
+    made = redactor(keys=["password"])
+    value = {"a": [{"PassWord": "hunter2"}], "text": json.dumps({"password": "hunter2", "n": 1}), "n": 2}
+
+    text, by = made.json(value)
+    found = json.loads(text)
+
+    token = made.token("hunter2")
+    assert found["a"] == [{"PassWord": token}]
+    assert json.loads(found["text"]) == {"password": token, "n": 1}
+    assert found["n"] == 2
+    assert sorted(by) == ["key PassWord", "key password"]
+
+
+def test_a_path_takes_out_one_place_only() -> None:
+    """The star stands for any one position."""
+    made = redactor(paths=["$.customer.cards[*].number", "$.pin"])
+    value = {"customer": {"cards": [{"number": 1, "kind": "x"}], "number": 2}, "pin": "12", "a": {"pin": 3}}
+
+    data, by = made.data(value)
+
+    assert data == {
+        "customer": {"cards": [{"number": made.token(1), "kind": "x"}], "number": 2},
+        "pin": made.token("12"),
+        "a": {"pin": 3},
+    }
+    assert by == ["path", "path"]
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_each_known_pattern_finds_its_example_and_leaves_plain_words(name: str) -> None:
+    """Alone, in a sentence, as a key, and behind a line break that JSON writes with a backslash."""
+    made = redactor(patterns=[name])
+    example = PATTERNS[name].example
+    assert example is not None
+    for value in (example, f"it is {example} now", {example: 1}, [f"a\n{example}"]):
+        text, by = made.json(value)
+        assert example not in text
+        assert by == [name]
+    plain = {"order": "A-17", "day": "2026-11-30", "amount": 12.5, "text": "two books, please"}
+    assert made.json(plain) == (json.dumps(plain, separators=(",", ":")), [])
+
+
+def test_equal_secrets_stay_equal_and_others_do_not() -> None:
+    """By key, by pattern, in whatever value: that is what rules that compare values need."""
+    made = redactor(keys=["mail"], patterns=["email"])
+
+    by_key = made.data({"mail": "a@b.org"})[0]["mail"]
+    assert by_key == made.text("a@b.org")[0] == made.data(["a@b.org"])[0][0]
+    assert by_key != made.data({"mail": "c@b.org"})[0]["mail"]
+    assert made.data({"mail": 5})[0] != made.data({"mail": "5"})[0]
+    assert made.data({"mail": None})[0] == {"mail": None}  # nothing is no secret
+    assert by_key == Redactor(Redaction(patterns=["email"]), key=b"k").text("a@b.org")[0]
+    assert by_key != Redactor(Redaction(patterns=["email"]), key=b"other").text("a@b.org")[0]
+
+
+def test_what_is_redacted_is_not_redacted_again() -> None:
+    """A span passes here when it is written and when it is exported; an expression may match what stands there."""
+    made = redactor(keys=["id"], patterns=[r"[0-9a-f]{4,}", "email"])
+
+    once = made.json({"id": "x1", "text": "a@b.org and beef"})[0]
+
+    assert made.json(json.loads(once)) == (once, [])
+    assert made.text(once) == (once, [])
+
+
+def test_what_json_readers_stumble_over_is_redacted_all_the_same() -> None:
+    """Integers beyond 64 bits, lone surrogates, NaN, what is no JSON at all."""
+    made = redactor(keys=["password"], patterns=["email"])
+    value = {"n": 10**400, "s": "\ud800 a@b.org", "f": float("nan"), "password": "x" * 9, "o": object}
+
+    text, by = made.json(value)
+
+    assert json.loads(text)["n"] == 10**400
+    assert "a@b.org" not in text
+    assert sorted(by) == ["email", "key password"]
+    assert made.text('{"password": ')[0] == '{"password": '
+
+
+def test_the_key_comes_from_the_environment_or_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same key two processes agree."""
+    monkeypatch.setenv(redaction.KEY_VARIABLE, "k")
+    assert Redactor(Redaction()).token("x") == redactor().token("x")
+    monkeypatch.delenv(redaction.KEY_VARIABLE)
+    assert Redactor(Redaction()).token("x") != Redactor(Redaction()).token("x")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"patterns": ["("]}, "no regular expression"),
+        ({"patterns": ["a*"]}, "matches the empty text"),
+        ({"paths": ["customer.name"]}, "no path"),
+        ({"keys": [""]}, "are texts"),
+    ],
+)
+def test_a_redaction_that_says_nothing_is_refused_where_it_is_written(wrong: Any, said: str) -> None:
+    """Not found out by what leaks."""
+    with pytest.raises(ConfigurationError, match=said):
+        Redaction(**wrong)
+
+
+def test_a_redaction_that_does_not_hold_is_refused() -> None:
+    """The self-test plants a value for each rule: here the literal is in no match, so the expression is never tried."""
+    broken = Pattern("ticket", r"T-\d+", literal="#", example="T-4711")
+
+    with pytest.raises(ConfigurationError, match=r"does not hold.*pattern ticket"):
+        configure(redact=Redaction(patterns=[broken]))
+    assert provider.settings.redactor is None
+
+
+def test_what_cannot_be_redacted_is_left_out_and_counted(
+    faults_swallowed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails closed."""
+    made = redactor(patterns=["email"])
+
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(made, "_matched", broken)
+    assert made.json("a@b.org")[0] == json.dumps(FAILED)
+    assert made.text("a@b.org")[0] == FAILED
+    assert made.data(["a@b.org"])[0] == FAILED
+    assert faults() == {"redact a value": 3}
+
+
+SECRET, MAIL = "hunter2-hunter2", "ann@example.org"
+
+
+def test_no_surface_of_a_span_lets_a_secret_through(spans: Any) -> None:
+    """Arguments, results, exceptions, events, span names, the request and the reply, the stop reason."""
+    configure(provider=provider.settings.provider, redact=Redaction(keys=["password"], patterns=["email"]))
+
+    @tool(name=f"mail {MAIL}")
+    def login(password: str, user: str) -> Any:
+        trace.get_current_span().add_event("x")
+        return {"echo": user, "password": password}
+
+    @tool
+    def fail(password: str) -> None:
+        raise ValueError(f"wrong password {password} of {MAIL}")
+
+    @model
+    def chat(messages: Any, model: str) -> Any:
+        arguments = json.dumps({"password": SECRET})
+        calls = [{"id": "c", "function": {"name": "login", "arguments": arguments}}]
+        return {"model": MAIL, "content": f"ask {MAIL}", "tool_calls": calls}
+
+    @agent
+    def handle(text: str) -> str:
+        run = current_run()
+        run.state({"password": SECRET, MAIL: 1})
+        run.event(f"told {MAIL}", by=MAIL)
+        run.stop(MAIL)
+        login(SECRET, MAIL)
+        chat([{"role": "user", "content": f"I am {MAIL}", "password": SECRET}], model=MAIL)
+        fail(SECRET)
+        return text
+
+    with pytest.raises(ValueError, match=SECRET):  # the host's own exception is untouched
+        handle(f"mail {MAIL}")
+
+    sent = encode_spans(spans.all()).SerializeToString()
+    assert SECRET.encode() not in sent
+    assert MAIL.encode() not in sent
+    noted = json.loads(spans.one("execute_tool fail").attributes["redfirst.redacted"])
+    assert {note["attribute"] for note in noted} == {
+        "gen_ai.tool.call.arguments",
+        "input.value",
+        "exception.message",
+    }
+    token = provider.settings.redactor.token(SECRET)  # type: ignore[union-attr]
+    assert spans.arguments("execute_tool fail") == {"password": token}
+
+
+def test_spans_of_others_are_redacted_on_their_way_to_our_exporters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, attributes, events, links, status, resource; what is nobody's secret is as it was."""
+    exporter = InMemorySpanExporter()
+    monkeypatch.setattr(provider, "_otlp_exporter", lambda endpoint: exporter)
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"owner={MAIL},place=here")
+    configure(
+        "shop",
+        endpoint="http://127.0.0.1:9/v1/traces",
+        redact=Redaction(keys=["password"], patterns=["email"]),
+    )
+
+    with trace.get_tracer("other").start_as_current_span(f"GET /{MAIL}") as span:
+        span.set_attributes({"url": f"/{MAIL}", "password": SECRET, "n": 4, "list": ["a", MAIL]})
+        span.add_event("e", {"to": MAIL})
+        span.add_link(span.get_span_context(), {"to": MAIL})
+        span.set_status(trace.StatusCode.ERROR, f"no {MAIL}")
+
+    @tool
+    def look(x: int) -> int:
+        trace.get_current_span().set_attribute("late", MAIL)
+        return x
+
+    look(1)
+    assert force_flush()
+    theirs, ours = exporter.get_finished_spans()
+    sent = encode_spans([theirs, ours]).SerializeToString()
+    assert MAIL.encode() not in sent
+    assert SECRET.encode() not in sent
+    assert theirs.attributes is not None
+    assert theirs.attributes["n"] == 4
+    assert theirs.resource.attributes["place"] == "here"
+    assert {note["attribute"] for note in json.loads(str(theirs.attributes["redfirst.redacted"]))} >= {
+        "url",
+        "password",
+    }
+    assert ours.attributes is not None
+    assert ours.attributes["input.value"] == '{"x":1}'
+
+
+def test_a_tool_can_name_what_of_its_arguments_must_not_leave(spans: Any) -> None:
+    """Wherever that key stands from then on: the model's wish for the call has it, too."""
+
+    @tool(redact=["card", "$.owner.name"])
+    def pay(card: str, owner: dict[str, str]) -> str:
+        return "ok"
+
+    @model
+    def chat(messages: Any) -> Any:
+        return {
+            "content": None,
+            "tool_calls": [{"function": {"name": "pay", "arguments": '{"card": "4711"}'}}],
+        }
+
+    pay("4711", {"name": "Ann", "city": "Oslo"})
+    chat([])
+
+    assert spans.arguments("execute_tool pay")["owner"]["city"] == "Oslo"
+    sent = encode_spans(spans.all()).SerializeToString()
+    assert b"4711" not in sent
+    assert b"Ann" not in sent
