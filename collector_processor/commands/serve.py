@@ -23,6 +23,8 @@ from redfirst.collector_processor.metrics_export import MetricsExport
 from redfirst.collector_processor.receiving.tenants import configured_tenants
 from redfirst.collector_processor.rules_file import rules_text
 from redfirst.collector_processor.settings import ServeSettings, configured, in_force
+from redfirst.collector_processor.sinks.backends import backends
+from redfirst.collector_processor.sinks.delivery import Sinks
 from redfirst.evaluators.rules import load_rules
 from redfirst.replay.project import Project, load_project, project_at
 
@@ -97,6 +99,7 @@ def _companions(
     return (
         *(() if export is None else (MetricsExport(export, environment=environment, say=say),)),
         Forwarding(destinations(settings.forward, environment), home.folder, say=say),
+        Sinks(backends(settings.sinks, environment), say=say),
         Alerts(
             Policy.of(settings.alerts),
             Receivers.of(settings.alerts, environment),
