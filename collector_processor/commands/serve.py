@@ -18,6 +18,7 @@ from redfirst.collector_processor.extras import need
 from redfirst.collector_processor.forwarding.destinations import destinations
 from redfirst.collector_processor.forwarding.forwarder import Forwarding
 from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.log_lines import log_to
 from redfirst.collector_processor.metrics_export import MetricsExport
 from redfirst.collector_processor.receiving.tenants import configured_tenants
@@ -105,7 +106,7 @@ def _companions(
             Receivers.of(settings.alerts, environment),
             home.folder,
             settings=settings.alerts,
-            trace_url=settings.trace_url,
+            trace_url=Links.of(settings, environment).template,
             scenarios=scenarios,
             say=say,
         ),

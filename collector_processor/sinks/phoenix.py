@@ -65,7 +65,9 @@ class PhoenixSink:
 
     def _delete(self, send: Send, what: str, **which: str) -> None:
         project = quote(self.project, safe="")
-        gone(send, "DELETE", f"/v1/projects/{project}/{what}_annotations?{urlencode(which)}")
+        # delete_all asks for no bounds in time; the filters hold nevertheless
+        query = urlencode({"delete_all": "true", **which})
+        gone(send, "DELETE", f"/v1/projects/{project}/{what}_annotations?{query}")
 
 
 def _seen(about: RunScores) -> Iterable[tuple[Score, str, str]]:

@@ -128,6 +128,7 @@ class MemoryBackend:
         if method == "DELETE":
             wanted = parse_qs(url.query)
             assert "identifier" in wanted
+            assert wanted["delete_all"] == ["true"]  # 422 without, as the real one answers
             for key in list(self.rows):
                 kind, _, name, identifier = key
                 if kind == what and identifier in wanted["identifier"] and name in wanted.get("name", [name]):
