@@ -32,7 +32,12 @@ class BraintrustSink:
 
     def withdraw(self, before: Told, send: Send) -> None:
         """Merge null for all of ours."""
-        self._merge(before.root_span_id, dict.fromkeys(before.names), {"redfirst": None}, send)
+        self._merge(
+            before.root_span_id,
+            dict.fromkeys(before.names),
+            {"redfirst": {"run_id": before.run_id, "withdrawn": True}},
+            send,
+        )
 
     def _merge(
         self, row: str, scores: Mapping[str, float | None], told: Mapping[str, Json], send: Send
@@ -42,9 +47,8 @@ class BraintrustSink:
             "project_id": self.project,
             "log_id": "g",
             "scores": scores,
-            "metadata": told,
             "_is_merge": True,
             "_audit_source": "external",
-            "_audit_metadata": {},
+            "_audit_metadata": told,
         }
         send("POST", "/logs3", {"rows": [change], "api_version": 2})

@@ -45,6 +45,7 @@ class DatadogSink:
             "timestamp_ms": about.judged_ns // 1_000_000,
             "assessment": "fail" if score.label in ("failed", "flagged") else "pass",
             "reasoning": score.because,
+            "event_kind": "evaluation",
             "eval_scope": "trace",
             "tags": [f"redfirst.version:{about.version}", f"redfirst.run_id:{about.run_id}"],
         }

@@ -24,7 +24,6 @@ class LangSmithSink:
             given = {
                 "id": score_id(about.run_id, score.name),
                 "run_id": padded(about.root_span_id),
-                "trace_id": padded(about.root_span_id),
                 "key": score.name,
                 **said,
                 "feedback_source": {

@@ -26,34 +26,42 @@ class Run:
 
     def good(self) -> bytes:
         """The root, two turns of the model and one call."""
-        return encode_traces(
-            [
-                self._span(
-                    self.root,
-                    "support",
-                    4.0,
-                    0.0,
-                    **{
-                        "openinference.span.kind": "AGENT",
-                        "agent.name": "support",
-                        "input.value": "Where is order A-42?",
-                        "output.value": "Order A-42 is on its way.",
-                        "session.id": self.session,
-                    },
-                ),
-                self._turn(3.9, 3.5, "Where is order A-42?", None),
-                self._turn(0.5, 0.1, "Where is order A-42?", "Order A-42 is on its way."),
-                self._lookup(0),
-            ]
-        )
+        return encode_traces(self._good())
 
     def late(self) -> bytes:
         """Three more calls, equal to the first."""
-        return encode_traces([self._lookup(number) for number in (1, 2, 3)])
+        return encode_traces(self._late())
 
     def whole(self) -> list[bytes]:
         """Both parts, for who looks at all of it."""
         return [self.good(), self.late()]
+
+    def together(self) -> bytes:
+        """Both parts as one request."""
+        return encode_traces([*self._good(), *self._late()])
+
+    def _good(self) -> list[Span]:
+        return [
+            self._span(
+                self.root,
+                "support",
+                4.0,
+                0.0,
+                **{
+                    "openinference.span.kind": "AGENT",
+                    "agent.name": "support",
+                    "input.value": "Where is order A-42?",
+                    "output.value": "Order A-42 is on its way.",
+                    "session.id": self.session,
+                },
+            ),
+            self._turn(3.9, 3.5, "Where is order A-42?", None),
+            self._turn(0.5, 0.1, "Where is order A-42?", "Order A-42 is on its way."),
+            self._lookup(0),
+        ]
+
+    def _late(self) -> list[Span]:
+        return [self._lookup(number) for number in (1, 2, 3)]
 
     def _lookup(self, number: int) -> Span:
         return self._span(
