@@ -113,7 +113,9 @@ class PageApi:
 
     def _listed(self, query: Query) -> Json:
         found = self._reader.runs(query)
-        return {"runs": [{**row(run), **self._links.beside_stored(run.run_id, self._reader)} for run in found]}
+        return {
+            "runs": [{**row(run), **self._links.beside_stored(run.run_id, self._reader)} for run in found]
+        }
 
     def _shown(self, run_id: str) -> Json:
         detail = _detail(self._reader.versions(run_id))

@@ -119,18 +119,22 @@ class Teller:
 
     def _tell(self, row: OutboxRow, source: SpanSource) -> str:
         sink, name = self.backend.sink, self.backend.destination
-        before = self._store.told(name, row.run_id)
+        kept = self._store.told(name, row.run_id)
+        before = None if kept is None else Told.from_json(kept)
         latest = self._latest(row.run_id)
         if latest is None or latest.record is None:
             if before is not None:
-                sink.withdraw(Told.from_json(before), self._send)
+                sink.withdraw(before, self._send)
                 self._store.tell(name, row.run_id, None)
             return "withdrawn"
         if latest.version > row.version:
             return "superseded"
         about = scores_of(latest, self._root(row.run_id, source))
         now = sink.told(about)
-        held = now if before is None else _both(Told.from_json(before), now)
+        if before is not None and before.moved(now):
+            sink.withdraw(before, self._send)
+            before = None
+        held = now if before is None else _both(before, now)
         self._store.tell(name, row.run_id, held.to_json())
         sink.tell(about, held, self._send)
         self._store.tell(name, row.run_id, now.to_json())

@@ -59,7 +59,9 @@ class OpikSink:
         }
 
     def _delete(self, before: Told, names: tuple[str, ...], send: Send) -> None:
-        if names and not before.target:
+        if not names or not (before.target or before.session_id):
+            return
+        if not before.target:
             body = {"project_name": self.project, "thread_id": before.session_id, "names": list(names)}
             gone(send, "POST", f"{_TRACES}/threads/feedback-scores/delete", body)
             return

@@ -70,6 +70,11 @@ class Told:
             }
         )
 
+    def moved(self, now: Told) -> bool:
+        """Whether the scores belong to something else now: a root that came late, a session that was told late."""
+        places = [(told.trace_id, told.root_span_id, told.session_id, told.target) for told in (self, now)]
+        return places[0] != places[1]
+
     def beyond(self, names: Collection[str]) -> tuple[str, ...]:
         """The names that are not among these."""
         return tuple(name for name in self.names if name not in names)

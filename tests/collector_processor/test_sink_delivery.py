@@ -16,14 +16,15 @@ from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.receiving.request import check
 from redfirst.collector_processor.scoring.span_source import SpanSource
 from redfirst.collector_processor.sinks.backends import Backend
+from redfirst.collector_processor.sinks.braintrust import BraintrustSink
 from redfirst.collector_processor.sinks.delivery import Teller
 from redfirst.collector_processor.sinks.mlflow import MlflowSink
-from redfirst.collector_processor.sinks.sink import NotTaken, Send
+from redfirst.collector_processor.sinks.sink import NotTaken, Send, Sink
 from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.collector_processor.storing.store import Landing, RunState
 from redfirst.evaluators.otlp_encode import encode_traces
 from redfirst.evaluators.span import Span
-from tests.collector_processor.sinking import CLEAN, FLAGGED, MemoryBackend
+from tests.collector_processor.sinking import CLEAN, FLAGGED, ROOT, MemoryBackend
 
 OTHER = "12" * 16
 
@@ -31,15 +32,13 @@ OTHER = "12" * 16
 class Bench:
     """A store, a journal and the worker of one backend, whose rounds are made by hand."""
 
-    def __init__(self, folder: Path, send: Send) -> None:
+    def __init__(self, folder: Path, send: Send, sink: Sink = MlflowSink()) -> None:  # noqa: B008 - frozen
         self.store = SqliteStore(folder / "store.sqlite3")
         self.journal = Journal(folder / "journal")
         self.metrics = Metrics()
         self.source = SpanSource(folder / "journal")
         self.said: list[str] = []
-        self.backend = Backend(
-            name="there", kind="mlflow", sink=MlflowSink(), url="http://localhost", hold=1000.0
-        )
+        self.backend = Backend(name="there", kind="mlflow", sink=sink, url="http://localhost", hold=1000.0)
         self.teller = Teller(
             self.backend,
             self.store,
@@ -51,11 +50,12 @@ class Bench:
         )
         self.now = time.time()
 
-    def judged(self, trace_id: str, *verdicts: Any) -> None:
-        """Store a version of a run."""
-        body = encode_traces(
-            [Span(trace_id=trace_id, span_id="cd" * 8, name="support", start_ns=1, end_ns=5)]
+    def judged(self, trace_id: str, *verdicts: Any, parent: str | None = None, span_id: str = ROOT) -> None:
+        """Store a version of a run, with one more span."""
+        span = Span(
+            trace_id=trace_id, span_id=span_id, parent_id=parent, name="support", start_ns=1, end_ns=5
         )
+        body = encode_traces([span])
         record = Record(signal="traces", tenant="default", arrival_ns=1, body=body)
         position: Position = self.journal.append(record, check(body, "traces").heads).result(10)
         failed = [one for one in verdicts if one["outcome"] == "failed"]
@@ -263,3 +263,17 @@ def test_a_run_that_can_no_longer_be_judged_is_withdrawn(bench: Bench) -> None:
     bench.round()
 
     assert sent(bench).labels() == {}
+
+
+def test_scores_follow_a_root_that_came_late(tmp_path: Path) -> None:
+    """Told on the topmost span there was; when the root is there, the scores are on the root and on nothing else."""
+    rows = MemoryBackend("braintrust")
+    bench = Bench(tmp_path, Faulty(behind=rows), BraintrustSink(project="p"))
+    bench.judged(OTHER, *FLAGGED, parent="99" * 8)
+    bench.round()
+    assert {row for row, _ in rows.held()} == {ROOT}
+
+    bench.judged(OTHER, *FLAGGED, span_id="99" * 8)
+    bench.round()
+    assert {row for row, _ in rows.held()} == {"99" * 8}
+    bench.close()
