@@ -71,8 +71,10 @@ class PhoenixSink:
 
 
 def _seen(about: RunScores) -> Iterable[tuple[Score, str, str]]:
-    """Each failed score with a span that shows it, each span once."""
+    """Each failed score with a span that shows it, each span once; why the run is flagged, on its root."""
     for score in about.scores:
+        if score.label == "flagged":
+            yield score, about.root_span_id, score.because
         if score.label == "failed":
             for span_id, note in dict(reversed(score.places)).items():
                 yield score, span_id, note

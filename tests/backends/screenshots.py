@@ -1,4 +1,5 @@
-"""Pictures of one flagged run in the backends that have a page, for the docs: ``python -m tests.backends.screenshots DIR``.
+"""Pictures of one flagged run in the backends that have a page, for the docs: ``python -m tests.backends.screenshots DIR
+[phoenix|mlflow]...``.
 
 Needs Chromium, and the environments of ``deploy/dev/frameworks.sh``.
 """
@@ -7,39 +8,34 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.backends.runs import Run
 from tests.backends.servers import MlflowBackend, PhoenixBackend, ask
-from tests.frameworks.conftest import Served
+from tests.frameworks.conftest import Served, environment_of
 
-_WAIT_MS = 25_000
+DRAWN_AFTER = 40
+"""Seconds; a quiet machine needs five."""
+
+BACKENDS = {"phoenix": PhoenixBackend, "mlflow": MlflowBackend}
 
 
-def picture(url: str, to: Path, *, size: str = "1500,900") -> None:
+def picture(url: str, to: Path) -> None:
     """The page at this address once it has drawn itself."""
-    with tempfile.TemporaryDirectory() as profile:
-        subprocess.run(
-            [
-                *(shutil.which("chromium") or "chromium", "--headless=new", "--no-sandbox", "--disable-gpu"),
-                *("--hide-scrollbars", f"--user-data-dir={profile}", f"--window-size={size}"),
-                *(f"--virtual-time-budget={_WAIT_MS}", f"--screenshot={to}", url),
-            ],
-            check=True,
-            capture_output=True,
-            timeout=300,
-        )
+    python = environment_of("phoenix", "bin/python")
+    subprocess.run([python, Path(__file__).with_name("picture.py"), url, to, str(DRAWN_AFTER)], check=True)
 
 
-def main(to: Path) -> None:
-    """Start both, send a run, let a service judge it, and take the pictures."""
+def main(to: Path, names: Sequence[str]) -> None:
+    """Start each, send a run, let a service judge it, and take the pictures."""
     folder = Path(tempfile.mkdtemp())
-    for made, name in ((PhoenixBackend, "phoenix"), (MlflowBackend, "mlflow")):
+    for name in names or BACKENDS:
+        made = BACKENDS[name]
         home = folder / name
         home.mkdir()
         backend = made(home, home / "beyond-loopback")
@@ -68,7 +64,7 @@ def main(to: Path) -> None:
                     raise TimeoutError(f"{name} was not told of the run")
                 time.sleep(0.5)
             time.sleep(3)
-            (row,) = served.ask("traces", "--json")
+            (row,) = ask(f"{served.addresses['page']}/api/runs")["runs"]
             print(name, row["url"], flush=True)
             picture(row["url"], to / f"{name}.png")
         finally:
@@ -78,4 +74,4 @@ def main(to: Path) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("REDFIRST_DEV_ENVS", str(Path.home() / ".cache/redfirst/dev"))
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

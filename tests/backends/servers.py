@@ -197,7 +197,7 @@ class Jaeger:
             *("query.http-server.host-port", "collector.otlp.http.host-port"),
             *("collector.otlp.grpc.host-port", "query.grpc-server.host-port"),
             *("collector.http-server.host-port", "collector.grpc-server.host-port"),
-            *("admin.http.host-port", "http-server.host-port"),
+            *("admin.http.host-port",),
         )
         self._command = [
             self._program,

@@ -93,12 +93,13 @@ def test_scores_are_sent_replaced_by_those_of_a_later_version_and_deleted_with_t
         assert backend.annotations("session", run.session) == {"redfirst": ["flagged"]}
         seen = [backend.annotations("span", span_id) for span_id in run.lookups[1:]]
         assert {"redfirst.repeats": ["failed"]} in seen
+        assert backend.annotations("span", run.root) == {"redfirst": ["flagged"]}
 
     ask(f"{served.addresses['page']}/api/runs/{run.trace_id}/delete", "POST", {})
     until(lambda: backend.scores(run.trace_id) == {})
     if isinstance(backend, PhoenixBackend):
         until(lambda: backend.annotations("session", run.session) == {})
-        until(lambda: all(not backend.annotations("span", span_id) for span_id in run.lookups))
+        until(lambda: all(not backend.annotations("span", span_id) for span_id in (run.root, *run.lookups)))
 
 
 def test_a_verdict_that_comes_before_its_trace_waits_for_it(serve: Serve, backend: Backend) -> None:

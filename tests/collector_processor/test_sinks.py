@@ -9,8 +9,10 @@ from redfirst.collector_processor.sinks.backends import KINDS, backends
 from redfirst.collector_processor.sinks.sink import NotTaken, Sink, Told
 from redfirst.evaluators.errors import ConfigurationError
 from tests.collector_processor.sinking import (
+    CALL,
     CLEAN,
     FLAGGED,
+    ROOT,
     SESSION,
     TRACE,
     Held,
@@ -167,7 +169,7 @@ def test_a_run_of_opik_needs_something_to_hang_on() -> None:
 
 
 def test_phoenix_is_told_on_the_trace_on_the_span_that_shows_it_and_on_the_session() -> None:
-    """Three targets: every check on the trace, the failure on its span, and the run on its session."""
+    """Every check on the trace, the failure on its span, and the run on its root and its session."""
     backend = MemoryBackend("phoenix")
     tell(a_sink("phoenix"), backend, *FLAGGED)
     held = {key[:3]: label for key, label in backend.held().items()}
@@ -177,7 +179,8 @@ def test_phoenix_is_told_on_the_trace_on_the_span_that_shows_it_and_on_the_sessi
         ("trace", TRACE, "redfirst.repeats"): "failed",
         ("trace", TRACE, "redfirst.termination"): "passed",
         ("trace", TRACE, "redfirst.recall"): "inconclusive",
-        ("span", "ef" * 8, "redfirst.repeats"): "failed",
+        ("span", CALL, "redfirst.repeats"): "failed",
+        ("span", ROOT, "redfirst"): "flagged",
         ("session", SESSION, "redfirst"): "flagged",
     }
 
