@@ -20,7 +20,7 @@ from tests.backends.servers import MlflowBackend, PhoenixBackend, ask
 from tests.frameworks.conftest import Served, environment_of
 
 DRAWN_AFTER = 40
-"""Seconds; a quiet machine needs five."""
+"""Seconds that a page has; a busy machine needs more."""
 
 BACKENDS = {"phoenix": PhoenixBackend, "mlflow": MlflowBackend}
 
