@@ -1,4 +1,5 @@
-"""A picture of a page after so many seconds, by Chromium: ``python picture.py URL FILE SECONDS``, with ``websockets``."""
+"""A picture of a page after so many seconds, by Chromium: ``python picture.py URL FILE SECONDS [WORD]``, with
+``websockets``. The button with that word is pressed before."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ import websockets
 WIDTH, HEIGHT = 1500, 900
 
 
-async def picture(browser: str, url: str, to: Path, seconds: float) -> None:
+async def picture(browser: str, url: str, to: Path, seconds: float, word: str) -> None:
     """Open a page in the browser that answers at this address, wait, and keep what it shows."""
     async with websockets.connect(browser, max_size=None) as socket:
         number = 0
@@ -39,11 +40,15 @@ async def picture(browser: str, url: str, to: Path, seconds: float) -> None:
         session = (await ask("Target.attachToTarget", targetId=page["targetId"], flatten=True))["sessionId"]
         await ask("Page.navigate", session, url=url)
         await asyncio.sleep(seconds)
+        if word:
+            found = f"[...document.querySelectorAll('button')].find(b => b.innerText.startsWith({json.dumps(word)}))"
+            await ask("Runtime.evaluate", session, expression=f"{found}?.click()")
+            await asyncio.sleep(seconds / 5)
         shown = await ask("Page.captureScreenshot", session, format="png")
         to.write_bytes(base64.b64decode(shown["data"]))
 
 
-def main(url: str, to: Path, seconds: float) -> None:
+def main(url: str, to: Path, seconds: float, word: str) -> None:
     """Start a browser of its own, take the picture, end it."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         chromium = subprocess.Popen(
@@ -59,7 +64,7 @@ def main(url: str, to: Path, seconds: float) -> None:
             assert chromium.stderr is not None
             for line in chromium.stderr:
                 if found := re.search(r"ws://\S+", line):
-                    asyncio.run(picture(found[0], url, to, seconds))
+                    asyncio.run(picture(found[0], url, to, seconds, word))
                     return
             raise RuntimeError("Chromium did not start.")
         finally:
@@ -68,4 +73,4 @@ def main(url: str, to: Path, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]))
+    main(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), "".join(sys.argv[4:5]))

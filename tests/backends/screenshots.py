@@ -24,11 +24,15 @@ DRAWN_AFTER = 40
 
 BACKENDS = {"phoenix": PhoenixBackend, "mlflow": MlflowBackend}
 
+PRESSED = {"phoenix": "", "mlflow": "Assess"}
 
-def picture(url: str, to: Path) -> None:
+
+def picture(url: str, to: Path, word: str) -> None:
     """The page at this address once it has drawn itself."""
     python = environment_of("phoenix", "bin/python")
-    subprocess.run([python, Path(__file__).with_name("picture.py"), url, to, str(DRAWN_AFTER)], check=True)
+    subprocess.run(
+        [python, Path(__file__).with_name("picture.py"), url, to, str(DRAWN_AFTER), word], check=True
+    )
 
 
 def main(to: Path, names: Sequence[str]) -> None:
@@ -66,7 +70,7 @@ def main(to: Path, names: Sequence[str]) -> None:
             time.sleep(3)
             (row,) = ask(f"{served.addresses['page']}/api/runs")["runs"]
             print(name, row["url"], flush=True)
-            picture(row["url"], to / f"{name}.png")
+            picture(row["url"], to / f"{name}.png", PRESSED[name])
         finally:
             served.end()
             backend.end()
