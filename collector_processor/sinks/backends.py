@@ -39,7 +39,7 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "otlp": Kind(
         make=lambda entry: OtlpSink(events=entry.events, mark_error=entry.mark_error),
-        read_back="Phoenix 20.26 and MLflow 3.17",
+        read_back="Jaeger 1.76, Phoenix 20.26 and MLflow 3.17",
         withdraws=False,
     ),
     "phoenix": Kind(
