@@ -272,7 +272,7 @@ def test_a_store_of_a_later_version_is_refused_and_left_alone(store: Store, tmp_
     database.close()
     for opened in (SqliteStore, SqliteReader):
         with pytest.raises(
-            StoreRefused, match=r"newer redfirst \(store version 99; this one knows 2\): upgrade"
+            StoreRefused, match=r"newer redfirst \(store version 99; this one knows 3\): upgrade"
         ):
             opened(tmp_path / "store.sqlite3")
 
