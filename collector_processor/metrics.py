@@ -116,6 +116,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
         "counter",
         "Journal segments that were gone before a destination was given them.",
     ),
+    "redfirst_sink_runs_total": (
+        "counter",
+        "Runs told to a backend, or tried to be, by outcome and reason.",
+    ),
     "redfirst_alert_changes_total": ("counter", "Changes of an alert, by the status it changed to."),
     "redfirst_alert_failures_total": ("counter", "Failures in keeping alerts, by reason."),
     "redfirst_alert_notices_waiting": ("gauge", "Notices that are not delivered yet."),

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
+from redfirst.collector_processor.links import NO_LINKS, Links
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.storing.rows import row
 from redfirst.collector_processor.storing.store import Label, Query, RunState, Store, StoredRun, StoreReader
@@ -53,8 +54,11 @@ class PageApi:
         *,
         loopback: bool = True,
         revision: Callable[[], str] = lambda: "",
+        links: Links = NO_LINKS,
     ) -> None:
-        """``loopback`` when the port is reached by names of this machine only; ``revision`` is of the checks in force."""
+        """``loopback`` when the port is reached by names of this machine only; ``revision`` is of the checks in force;
+        ``links`` lead to the runs' traces."""
+        self._links = links
         self._loopback = loopback
         self._revision = revision
         self._reader = reader
@@ -100,13 +104,22 @@ class PageApi:
             if method != "GET":
                 raise ApiError(405, f"{path} takes GET only.")
             if len(parts) == 2:
-                found = await asyncio.to_thread(self._reader.runs, _query(scope["query_string"]))
-                return _json({"runs": [row(run) for run in found]})
-            return _json(_detail(await asyncio.to_thread(self._reader.versions, _id(parts[2]))))
+                return _json(await asyncio.to_thread(self._listed, _query(scope["query_string"])))
+            return _json(await asyncio.to_thread(self._shown, _id(parts[2])))
         if method != "POST":
             raise ApiError(405, f"{path} takes POST only.")
         _refuse_foreign(scope)
         return await self._change(_id(parts[2]), parts[3], await _posted(receive))
+
+    def _listed(self, query: Query) -> Json:
+        found = self._reader.runs(query)
+        return {
+            "runs": [{**row(run), **self._links.beside_stored(run.run_id, self._reader)} for run in found]
+        }
+
+    def _shown(self, run_id: str) -> Json:
+        detail = _detail(self._reader.versions(run_id))
+        return {**detail, **self._links.beside_stored(run_id, self._reader)}
 
     def _refuse_other_names(self, scope: Mapping[str, Any]) -> None:
         """A foreign name that was made to point at this machine must not let a foreign page read runs."""

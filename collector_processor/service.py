@@ -19,6 +19,7 @@ from redfirst.collector_processor.home import Home, HomeLock
 from redfirst.collector_processor.journal.retention import Retention
 from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.journal_settings import journal_limits, read_up_to, retention_limits
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.log_lines import fields
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.page_api import PageApi
@@ -182,6 +183,7 @@ class Service:
                 self,
                 loopback=settings.host in _LOOPBACK,
                 revision=self._revision,
+                links=Links.of(settings),
             )
             page = _Server(_config(api, self._refused_head("page")))
             servers = [

@@ -27,6 +27,10 @@ ENVIRONMENT = "env:"
 """``env:NAME`` stands for the variable's value, so that no secret need be in a file."""
 
 
+TRACE_URL = r"^https?://[^\s{}]*(\{(trace_id|run_id)\}[^\s{}]*)+$"
+"""A template of the link to a run."""
+
+
 def _address(text: str) -> str:
     """A URL that carries no credentials, or the name of a variable that holds one."""
     if text.startswith(ENVIRONMENT):
@@ -102,6 +106,35 @@ class MetricsExportSettings(BaseModel):
     """How often."""
     timeout: float = Field(default=10.0, gt=0, le=300)
     """Seconds that one request may take, tries included."""
+
+
+class SinkSettings(BaseModel):
+    """One backend that is told verdicts, under ``serve: sinks:``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    name: Name
+    """Names its rows in the outbox and its metrics."""
+    kind: Literal["otlp", "phoenix", "mlflow", "langfuse", "langsmith", "opik", "braintrust", "datadog"]
+    """Whose API it speaks; ``otlp`` sends one span a verdict, the others native scores."""
+    endpoint: Address
+    """Base URL, to which the API's paths are added; ``env:NAME`` reads it from the environment."""
+    headers: dict[str, str] = {}
+    """Sent with every request; a value ``env:NAME`` is read from the environment."""
+    project: str = ""
+    """The backend's own: Phoenix' and Opik's project name, Braintrust's project id, MLflow's experiment id, ``ml_app``."""
+    events: bool = False
+    """``otlp``: whether each check is a ``gen_ai.evaluation.result`` log event, too."""
+    mark_error: bool = False
+    """``otlp``: whether the verdict of a flagged run has status ERROR; backends count it as an error of the agent."""
+    link: str | None = Field(default=None, pattern=TRACE_URL)
+    """Where a person looks at a run in it, with ``{trace_id}`` or ``{run_id}``; some kinds know it."""
+    timeout: float = Field(default=10.0, gt=0, le=300)
+    """Seconds that one request may take."""
+    longest_wait_seconds: float = Field(default=30.0, gt=0)
+    """The longest pause between two tries, when it asks for no longer one."""
+    hold_days: float = Field(default=3.0, gt=0)
+    """How long a run that it does not take is tried; then it is counted as given up."""
 
 
 class WebhookSettings(BaseModel):
@@ -286,9 +319,9 @@ class ServeSettings(BaseModel):
     """Size of the journal at which senders are asked to wait, because none of it can be removed yet."""
     forward: Annotated[list[ForwardSettings], BeforeValidator(_from_json)] = []
     """OTLP/HTTP destinations that get every accepted request; JSON when given by the environment."""
-    trace_url: str | None = Field(
-        default=None, pattern=r"^https?://[^\s{}]*(\{(trace_id|run_id)\}[^\s{}]*)+$"
-    )
+    sinks: Annotated[list[SinkSettings], BeforeValidator(_from_json)] = []
+    """Backends that are told every verdict; JSON when given by the environment."""
+    trace_url: str | None = Field(default=None, pattern=TRACE_URL)
     """Where a person looks at a run, with ``{trace_id}`` or ``{run_id}`` in it: every run that is posted gets its link."""
     alerts: Annotated[AlertSettings, BeforeValidator(_from_json)] = AlertSettings()
     """When flagged runs raise an alert and who is told; JSON when given by the environment."""
@@ -306,7 +339,7 @@ class ServeSettings(BaseModel):
         return given
 
 
-_WITH_SECRETS = frozenset({"forward", "alerts", "metrics_export", "tokens"})
+_WITH_SECRETS = frozenset({"forward", "alerts", "metrics_export", "tokens", "sinks"})
 """Settings whose values may hold headers: never printed."""
 
 

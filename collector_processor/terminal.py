@@ -44,11 +44,21 @@ class Screen:
             return text
         return f"\033[{';'.join(_CODES[style] for style in styles)}m{text}\033[0m"
 
-    def line(self, text: str = "", *styles: str, mark: tuple[str, str] | None = None) -> None:
-        """One line, cut at the width; ``mark`` is a word of it and the style it alone has."""
+    def line(
+        self,
+        text: str = "",
+        *styles: str,
+        mark: tuple[str, str] | None = None,
+        link: tuple[str, str] | None = None,
+    ) -> None:
+        """One line, cut at the width; ``mark`` is a word of it and the style it alone has, ``link`` a word and the
+        address that a terminal opens for it."""
         shown = self.paint(fit(text, WIDTH), *styles)
         if mark is not None:
             shown = shown.replace(mark[0], self.paint(*mark), 1)
+        if link is not None and self.colour:
+            word, address = link
+            shown = shown.replace(word, f"\033]8;;{clean(address)}\033\\{word}\033]8;;\033\\", 1)
         print(shown, file=self.out)
 
     def para(

@@ -104,17 +104,21 @@ def test_every_key_of_the_configuration_is_documented() -> None:
         MetricsExportSettings,
         NotifySettings,
         ServeSettings,
+        SinkSettings,
         WebhookSettings,
     )
     from redfirst.replay.project import Settings
 
     page = (SOURCES / "docs" / "scenarios.md").read_text("utf-8")
-    service, alerts = ((SOURCES / "docs" / name).read_text("utf-8") for name in ("service.md", "alerts.md"))
+    pages = ("service.md", "alerts.md", "backends/README.md")
+    service, alerts, backends = ((SOURCES / "docs" / name).read_text("utf-8") for name in pages)
     for key in set(Settings.model_fields) - {"serve"}:
         assert f"{key}:" in page, key
     for part in (ServeSettings, ForwardSettings):
         for key in part.model_fields:
             assert re.search(rf"\b{key}\b", service), f"{part.__name__}.{key}"
+    for key in SinkSettings.model_fields:
+        assert f"`{key}`" in backends, f"SinkSettings.{key}"
     for part in (AlertSettings, WebhookSettings, AlertmanagerSettings, NotifySettings, MetricsExportSettings):
         for key in part.model_fields:
             assert re.search(rf"\b{key}\b", alerts), f"{part.__name__}.{key}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
 
 from redfirst.collector_processor.alerting.detector import Change, Status
 from redfirst.collector_processor.alerting.policy import ABANDONED, COVERAGE, INFRASTRUCTURE, Policy
 from redfirst.collector_processor.alerting.runs import Observed, reasons
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.storing.rows import moment
 from redfirst.collector_processor.terminal import clean
 from redfirst.evaluators.statistics.proportions import wilson
@@ -114,8 +114,7 @@ def _quiet_text(change: Change) -> str:
 
 
 def _link(template: str, run: Observed) -> str:
-    trace_id = quote(run.trace_id or run.run_id, safe="")
-    return template.replace("{trace_id}", trace_id).replace("{run_id}", quote(run.run_id, safe=""))
+    return Links(template).to(run.run_id, run.trace_id) or ""
 
 
 def _text(change: Change, policy: Policy) -> str:

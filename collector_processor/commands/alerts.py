@@ -21,6 +21,7 @@ from redfirst.collector_processor.alerting.simulating import simulated
 from redfirst.collector_processor.alerting.webhook import Posted
 from redfirst.collector_processor.commands import alert_silences
 from redfirst.collector_processor.commands.changing import home_of
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.settings import AlertSettings, ServeSettings, configured, in_force
 from redfirst.collector_processor.storing.rows import moment
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
@@ -78,7 +79,7 @@ def _simulate(options: argparse.Namespace, settings: ServeSettings) -> int:
     last = max((run.judged_ns for versions in history for run in versions), default=0)
     for change in simulated(history, policy, until_ns=last):
         count += 1
-        body = message(change, policy, trace_url=settings.trace_url)
+        body = message(change, policy, trace_url=Links.of(settings).template)
         if options.json:
             print(json.dumps(body))
         else:

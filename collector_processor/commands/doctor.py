@@ -12,7 +12,9 @@ from pathlib import Path
 
 from redfirst.collector_processor.doctor import findings, probes, program, spans
 from redfirst.collector_processor.doctor.findings import Finding, Level
+from redfirst.collector_processor.doctor.told import backends_told
 from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.settings import configured, in_force
 from redfirst.collector_processor.terminal import Screen, clean
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.python_check import installed
@@ -52,7 +54,10 @@ def execute(options: argparse.Namespace) -> int:
     home = Home(Path(options.home) if options.home else project.home)
     ran = program.run(options.command, quiet=options.json) if options.command else None
     files = [project.root / name for name in project.settings.traces if "://" not in name]
-    found = examine(home, os.environ, timeout=options.timeout, ran=ran, files=files)
+    found = [
+        *examine(home, os.environ, timeout=options.timeout, ran=ran, files=files),
+        *backends_told(in_force(configured(project)).sinks),
+    ]
     if options.json:
         for one in found:
             print(json.dumps(asdict(one)))

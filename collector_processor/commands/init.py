@@ -174,6 +174,19 @@ rules: {rules}
 #       backlog: false            # true: a new destination gets all that the journal holds
 #       hold_days: 3              # what it does not take for so long is dropped, and counted
 #
+#   sinks:                        # backends that are told what became of each run: docs/backends
+#     - name: phoenix
+#       kind: phoenix             # otlp, phoenix, mlflow, langfuse, langsmith, opik, braintrust, datadog
+#       endpoint: http://localhost:6006    # base URL; env:NAME reads a variable
+#       headers: {{}}
+#       project: default          # the backend's own: project, experiment or ml_app
+#       events: false             # otlp: a gen_ai.evaluation.result log event for each check, too
+#       mark_error: false         # otlp: the verdict of a flagged run has status ERROR
+#       link: null                # template of the link to a run, where the kind knows none
+#       timeout: 10
+#       longest_wait_seconds: 30  # the longest pause between two tries
+#       hold_days: 3              # how long a run that it does not take is tried
+#
 #   metrics_export: null          # {{endpoint, headers, interval_seconds}}: our own metrics by OTLP
 #   trace_url: null               # where a person looks at a run, as in https://ui.example/traces/{{trace_id}}
 #   alerts:                       # per agent: flagged runs of those judged within the window

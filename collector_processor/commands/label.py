@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from pathlib import Path
 
 from redfirst.collector_processor.commands.changing import add_run_arguments, change, home_of, resolved
 from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Label
 from redfirst.evaluators.errors import ConfigurationError
+from redfirst.replay.project import load_project
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +42,10 @@ def execute(options: argparse.Namespace) -> int:
         body,
         lambda store, name: store.label(Label(run_id=name, at_ns=time.time_ns(), **body)),
     )
+    links = Links.of_project(load_project(Path.cwd()))
     about = options.check or "the run as a whole"
     print(
-        json.dumps({"trace_id": run_id, **body})
+        json.dumps({"trace_id": run_id, **body, **links.beside(run_id)})
         if options.json
         else f"{run_id}: {about} is labelled {options.judgement}"
     )

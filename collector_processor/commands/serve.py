@@ -18,11 +18,14 @@ from redfirst.collector_processor.extras import need
 from redfirst.collector_processor.forwarding.destinations import destinations
 from redfirst.collector_processor.forwarding.forwarder import Forwarding
 from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.log_lines import log_to
 from redfirst.collector_processor.metrics_export import MetricsExport
 from redfirst.collector_processor.receiving.tenants import configured_tenants
 from redfirst.collector_processor.rules_file import rules_text
 from redfirst.collector_processor.settings import ServeSettings, configured, in_force
+from redfirst.collector_processor.sinks.backends import backends
+from redfirst.collector_processor.sinks.delivery import Sinks
 from redfirst.evaluators.rules import load_rules
 from redfirst.replay.project import Project, load_project, project_at
 
@@ -97,12 +100,13 @@ def _companions(
     return (
         *(() if export is None else (MetricsExport(export, environment=environment, say=say),)),
         Forwarding(destinations(settings.forward, environment), home.folder, say=say),
+        Sinks(backends(settings.sinks, environment), say=say),
         Alerts(
             Policy.of(settings.alerts),
             Receivers.of(settings.alerts, environment),
             home.folder,
             settings=settings.alerts,
-            trace_url=settings.trace_url,
+            trace_url=Links.of(settings, environment).template,
             scenarios=scenarios,
             say=say,
         ),

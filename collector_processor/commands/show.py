@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from redfirst.collector_processor.backends.selecting import is_address
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.prices_file import prices_of
 from redfirst.collector_processor.recorded.sources import add_source_arguments, followed, recorded_runs
 from redfirst.collector_processor.rules_file import checks_of
@@ -47,10 +48,13 @@ def execute(options: argparse.Namespace) -> int:
     view = _of_scenario(options) if _is_folder(options.run) else _of_traces(options)
     prices = prices_of(load_project(Path.cwd()))
     cost = cost_of(view.run, prices)
-    view = replace(view, cost=_said(cost, prices))
+    links = Links.of_project(load_project(Path.cwd()))
+    url = links.to(view.run.run_id, next(iter(view.run.trace_ids), None))
+    view = replace(view, cost=_said(cost, prices), url=url or "")
     if options.json:
         metrics = {"cost": cost_record(cost, prices)}
-        print(json.dumps(run_record(view.run, view.verdicts, metrics), ensure_ascii=True, allow_nan=False))
+        record = {**run_record(view.run, view.verdicts, metrics), **({"url": url} if url else {})}
+        print(json.dumps(record, ensure_ascii=True, allow_nan=False))
         return 0
     screen = Screen()
     for line in page(view, explain=options.explain):

@@ -11,6 +11,7 @@ from typing import Any
 
 from redfirst.collector_processor.commands.changing import home_of
 from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.recorded.open_runs import open_runs
 from redfirst.collector_processor.showing.columns import labelled
 from redfirst.collector_processor.storing.rows import row
@@ -39,10 +40,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the runs, oldest verdict first."""
     home = home_of(options.home)
-    known = covers(load_project(Path.cwd()).scenarios)
+    project = load_project(Path.cwd())
+    known = covers(project.scenarios)
     for problem in known.unreadable:
         print(f"redfirst: {problem}", file=sys.stderr)
-    rows = list(_rows(home, known, every=options.all, flagged=options.flagged, text=options.text or ""))
+    links = Links.of_project(project)
+    rows = list(
+        _rows(home, known, links, every=options.all, flagged=options.flagged, text=options.text or "")
+    )
     if options.json:
         for item in rows:
             print(json.dumps(item))
@@ -57,7 +62,8 @@ def execute(options: argparse.Namespace) -> int:
         line = "".join(
             fit(cell, width - 1).ljust(width) for cell, (_, width) in zip(cells, _WIDTHS, strict=True)
         )
-        screen.line(line + _became(item), *(("red",) if item["flagged"] else ()))
+        link = (item["trace_id"][:8], item["url"]) if "url" in item else None
+        screen.line(line + _became(item), *(("red",) if item["flagged"] else ()), link=link)
     if any(item.get("covered_by") for item in rows):
         screen.line("= a scenario covers it: redfirst show RUN names it", "dim")
     return 0
@@ -84,7 +90,9 @@ def _named(checks: Sequence[str], room: int) -> str:
     return fit(checks[0], room - len(more)) + more if checks else ""
 
 
-def _rows(home: Home, known: Covers, *, every: bool, flagged: bool, text: str) -> Iterable[dict[str, Any]]:
+def _rows(
+    home: Home, known: Covers, links: Links, *, every: bool, flagged: bool, text: str
+) -> Iterable[dict[str, Any]]:
     reader = SqliteReader(home.store)
     try:
         query = Query(
@@ -95,8 +103,10 @@ def _rows(home: Home, known: Covers, *, every: bool, flagged: bool, text: str) -
         )
         for run in reversed(reader.runs(query)):
             cover = known.of(run.agent or "", recorded_signature((run.record or {}).get("verdicts", ())))
-            yield {**row(run), "covered_by": None if cover is None else cover.scenario}
+            kept = {"covered_by": None if cover is None else cover.scenario}
+            yield {**row(run), **kept, **links.beside_stored(run.run_id, reader)}
         if every and not text:
-            yield from open_runs(home, reader)
+            for item in open_runs(home, reader):
+                yield {**item, **links.beside(item["trace_id"])}
     finally:
         reader.close()

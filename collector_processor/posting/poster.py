@@ -1,4 +1,4 @@
-"""One POST over HTTP to somebody else's server: bounded in time and size, without redirects, silent about secrets."""
+"""One request over HTTP to somebody else's server: bounded in time and size, without redirects, silent about secrets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from urllib3 import exceptions
 from redfirst.collector_processor.settings import ENVIRONMENT
 from redfirst.evaluators.errors import ConfigurationError
 
-USER_AGENT = f"redfirst/{version('redfirst')}"
+VERSION = version("redfirst")
+USER_AGENT = f"redfirst/{VERSION}"
 _LONGEST_ANSWER = 64 << 10
 _STEP = 16 << 10
 
@@ -112,11 +113,19 @@ class Poster:
         Raises:
             NoAnswer: there is none.
         """
+        return self.send("POST", path, body, headers)
+
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+        """Make a request once, as ``post`` does.
+
+        Raises:
+            NoAnswer: there is no answer.
+        """
         deadline = time.monotonic() + self._timeout
         sent = {"User-Agent": USER_AGENT, **headers, "Host": self._host}
         try:
             response = self._pool.urlopen(
-                "POST",
+                method,
                 path or "/",
                 body=body,
                 headers=sent,

@@ -25,7 +25,7 @@ from redfirst.collector_processor.showing.scenario import scenario_lines, tool_l
 from redfirst.collector_processor.showing.timeline import timeline
 from redfirst.collector_processor.showing.view import View
 from redfirst.collector_processor.showing.witnesses import Witnesses
-from redfirst.collector_processor.terminal import counted, near
+from redfirst.collector_processor.terminal import clean, counted, near
 from redfirst.evaluators.record import errors_of, repeats_of
 from redfirst.evaluators.trajectory import Completeness, Stop, Trajectory
 from redfirst.evaluators.verdict import Outcome, Verdict, flagged
@@ -62,6 +62,8 @@ def _header(view: View, witnesses: Witnesses) -> list[Line]:
     guilty = ", ".join(verdict.check for verdict in verdicts if verdict.flags)
     traces = [(f"{len(run.trace_ids)} traces", "dim")] if len(run.trace_ids) > 1 else []
     lines = row(view.folder.scenario.kind if view.folder else "run", run.run_id, *traces)
+    if view.url:  # never cut: half an address leads nowhere
+        lines.append((("at".ljust(GUTTER), "dim"), (clean(view.url), "")))
     if guilty:
         lines += paragraph("FLAGGED", guilty, style="red bold", label_style="red bold", most=2)
     else:

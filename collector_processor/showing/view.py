@@ -32,6 +32,8 @@ class View:
     """Of each fact, where it was read; empty where nobody asked."""
     cover: Cover | None = None
     """The scenario that keeps its failure already."""
+    url: str = ""
+    """Where its trace is in the backend that people use; empty when that is not configured."""
     folder: Folder | None = None
     """The scenario whose incident it is."""
     standing: Standing = field(default_factory=lambda: Standing(proven=False))

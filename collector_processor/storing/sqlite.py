@@ -12,6 +12,7 @@ from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.storing.sqlite_landing import erase, land
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import (
+    Json,
     Known,
     Label,
     Landed,
@@ -215,6 +216,21 @@ class SqliteStore(SqliteReader):
                 (label.run_id, label.check, label.right, label.note, label.at_ns),
             )
         return True
+
+    def told(self, destination: str, run_id: str) -> Mapping[str, Json] | None:
+        """What a destination may hold of a run."""
+        rows = self._all("SELECT body FROM told WHERE destination = ? AND run_id = ?", (destination, run_id))
+        return dict(json.loads(rows[0][0])) if rows else None
+
+    def tell(self, destination: str, run_id: str, what: Mapping[str, Json] | None) -> None:
+        """Keep what a destination may hold of a run."""
+        with self._transaction() as database:
+            database.execute("DELETE FROM told WHERE destination = ? AND run_id = ?", (destination, run_id))
+            if what is not None:
+                database.execute(
+                    "INSERT INTO told (destination, run_id, body) VALUES (?, ?, ?)",
+                    (destination, run_id, json.dumps(what)),
+                )
 
     def delete(self, run_id: str, *, at_ns: int) -> bool:
         """Erase a run and its traces everywhere in the store and leave tombstones."""

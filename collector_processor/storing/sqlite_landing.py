@@ -70,6 +70,15 @@ def erase(database: sqlite3.Connection, run_id: str, *, why: RunState, at_ns: in
     for table in ("runs", "verdicts", "slices", "labels", "outbox", "again"):
         database.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))  # noqa: S608 - our own names
     database.execute("DELETE FROM meetings WHERE trace_id = ?", (run_id,))
+    if why is RunState.DELETED:
+        body = json.dumps({"run_id": run_id, "state": why.value})
+        database.execute(
+            "INSERT INTO outbox (destination, run_id, version, body, created_ns) "
+            "SELECT destination, run_id, ?, ?, ? FROM told WHERE run_id = ?",
+            (about[0], body, at_ns, run_id),
+        )
+    else:  # what is only too old to be kept here stays where it was told
+        database.execute("DELETE FROM told WHERE run_id = ?", (run_id,))
     return True
 
 

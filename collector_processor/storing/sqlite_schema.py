@@ -84,6 +84,12 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE tombstones ADD COLUMN why TEXT NOT NULL DEFAULT 'deleted';
     ALTER TABLE tombstones ADD COLUMN flagged INTEGER NOT NULL DEFAULT 0;
     """,
+    """
+    CREATE TABLE told (
+        destination TEXT NOT NULL, run_id TEXT NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (destination, run_id)
+    ) WITHOUT ROWID;
+    """,
 )
 
 

@@ -311,6 +311,15 @@ class Store(StoreReader, Protocol):
         """Keep what a person said; False when there is no such run."""
         ...
 
+    def told(self, destination: str, run_id: str) -> Mapping[str, Json] | None:
+        """What a destination may hold of a run, as ``tell`` kept it; also when the run was erased since."""
+        ...
+
+    def tell(self, destination: str, run_id: str, what: Mapping[str, Json] | None) -> None:
+        """Keep what a destination may hold of a run; None when it holds nothing any more."""
+        ...
+
     def delete(self, run_id: str, *, at_ns: int) -> bool:
-        """Erase a run with all of its traces and leave tombstones; False when there is no such run."""
+        """Erase a run with all of its traces and leave tombstones; False when there is no such run. Every destination
+        that was told something of it gets an outbox row, in the same transaction."""
         ...

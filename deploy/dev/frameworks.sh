@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Creates in DIR what tests/frameworks runs: DIR/frameworks, DIR/phoenix and DIR/evals, virtual environments of the pinned
-# packages, and DIR/node, the npm packages of tests/frameworks/node. Builds only what is not there as pinned.
-# Usage: deploy/dev/frameworks.sh DIR [frameworks|phoenix|evals|node]...
+# Creates in DIR what tests/frameworks and tests/backends run: a virtual environment of the pinned packages for each
+# name, and DIR/node, the npm packages of tests/frameworks/node. Builds only what is not there as pinned.
+# Usage: deploy/dev/frameworks.sh DIR [frameworks|phoenix|evals|mlflow|sdks|node]...
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 program=$here/../../tests/frameworks/node
 python=${PYTHON:-python3}
-target=${1:?usage: frameworks.sh DIR [frameworks|phoenix|evals|node]...}
+target=${1:?usage: frameworks.sh DIR [frameworks|phoenix|evals|mlflow|sdks|node]...}
 shift
 mkdir -p "$target"
 target=$(cd "$target" && pwd)
@@ -45,16 +45,18 @@ packages() {
 
 for wanted in "${@:-all}"; do
   case $wanted in
-  frameworks | phoenix | evals) environment "$wanted" ;;
+  frameworks | phoenix | evals | mlflow | sdks) environment "$wanted" ;;
   node) packages ;;
   all)
     environment frameworks
     environment phoenix
     environment evals
+    environment mlflow
+    environment sdks
     packages
     ;;
   *)
-    echo "frameworks.sh: there is no $wanted: frameworks, phoenix, evals or node" >&2
+    echo "frameworks.sh: there is no $wanted: frameworks, phoenix, evals, mlflow, sdks or node" >&2
     exit 2
     ;;
   esac

@@ -272,7 +272,7 @@ def test_a_store_of_a_later_version_is_refused_and_left_alone(store: Store, tmp_
     database.close()
     for opened in (SqliteStore, SqliteReader):
         with pytest.raises(
-            StoreRefused, match=r"newer redfirst \(store version 99; this one knows 2\): upgrade"
+            StoreRefused, match=r"newer redfirst \(store version 99; this one knows 3\): upgrade"
         ):
             opened(tmp_path / "store.sqlite3")
 
@@ -392,3 +392,20 @@ def test_runs_without_a_root_are_remembered_until_a_later_version(store: Store):
     store.land([replace(SECOND, late=1, ending="parked")], cursor=CURSOR)
     assert store.rootless() == []
     assert [(run.late, run.ending) for run in store.recent(5)] == [(1, "parked")]
+
+
+def test_what_a_destination_was_told_outlives_the_run_and_is_asked_back_when_it_is_erased(store: Store):
+    """Who was told something gets a row in the transaction of the erasure, and nobody else does."""
+    store.land([FIRST], cursor=CURSOR, outbox=["sink:a", "sink:b"])
+    store.outbox_done([row.seq for name in ("sink:a", "sink:b") for row in store.outbox_due(name, 1, 9)])
+    store.tell("sink:a", RUN, {"names": ["x"]})
+    assert store.told("sink:b", RUN) is None
+
+    store.delete(RUN, at_ns=7)
+    (row,) = store.outbox_due("sink:a", 8, 9)
+    assert (row.run_id, row.version, row.body["state"]) == (RUN, 1, "deleted")
+    assert store.outbox_due("sink:b", 8, 9) == []
+    assert store.told("sink:a", RUN) == {"names": ["x"]}
+
+    store.tell("sink:a", RUN, None)
+    assert store.told("sink:a", RUN) is None

@@ -48,11 +48,11 @@ def environment_of(name: str, program: str) -> Path:
     """A program of one of the environments that ``deploy/dev/frameworks.sh`` makes."""
     found = DEV / name / program
     if not found.exists():
-        _without(f"{found} is not there; run: deploy/dev/frameworks.sh {DEV}")
+        without(f"{found} is not there; run: deploy/dev/frameworks.sh {DEV}")
     return found
 
 
-def _without(told: str) -> NoReturn:
+def without(told: str) -> NoReturn:
     """Skip; where services are required, fail."""
     if os.environ.get("REDFIRST_REQUIRE_SERVICES") == "1":
         pytest.fail(told)
@@ -224,7 +224,7 @@ Serve = Callable[..., Served]
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     """Starts services, each in a project folder of its own with the rules file; in the end none has complained."""
     if any(importlib.util.find_spec(name) is None for name in ("uvicorn", "httptools", "grpc")):
-        _without("serve needs more packages; run: pip install 'redfirst[server]'")
+        without("serve needs more packages; run: pip install 'redfirst[server]'")
     running: list[Served] = []
 
     def start(**settings: str) -> Served:

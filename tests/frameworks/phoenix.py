@@ -23,7 +23,7 @@ class Phoenix:
     """One server on free ports, with its database in a folder. Its gRPC port cannot be bound to loopback."""
 
     def __init__(self, program: Path, folder: Path, notes: Path) -> None:
-        port, grpc_port = _free_ports(2)
+        port, grpc_port = free_ports(2)
         self.url = f"http://127.0.0.1:{port}"
         self._program = program
         self._folder = folder
@@ -121,7 +121,8 @@ def nanoseconds(moment: str) -> int:
     return int(at.timestamp()) * 10**9 + at.microsecond * 1000
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """So many ports of loopback that nothing listens on."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in held]
     for one in held:

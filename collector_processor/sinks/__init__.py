@@ -1,0 +1,1 @@
+"""Verdicts to the backends where people look at traces."""
