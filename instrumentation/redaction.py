@@ -28,6 +28,7 @@ KEY_VARIABLE = "REDFIRST_REDACTION_KEY"
 _TOKEN = re.compile(r"<redacted:[0-9a-f]{16}>")
 _WHOLE_TOKEN = re.compile(r"<redacted:[0-9a-f]{16}>\Z")
 _ESCAPE = re.compile(_TOKEN.pattern + r"|\\+(?:[abfnrtv'\"/]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})")
+_NOTHING = ("null", "None")
 FAILED = "<redacted: the redaction failed>"
 """Stands in place of a value that could not be redacted."""
 _DEEPEST = 200
@@ -123,6 +124,7 @@ class Redactor:
         self._keys = {one.casefold() for one in redaction.keys}
         self._paths = redaction.paths
         self._patterns = [(one.name, re.compile(one.regex), _literals(one)) for one in redaction.patterns]
+        self._pairs = _pairs(self._keys)
         self._names: dict[str, str] = {}
         self._secrets: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()  # guards _secrets: calls of many threads
@@ -218,6 +220,8 @@ class Redactor:
         return True
 
     def _no_match_in(self, text: str) -> bool:
+        if self._pairs is not None and self._pairs.search(text):
+            return False
         for hints, literals, search in self._quick:
             for hint in hints:
                 if hint in text:
@@ -259,7 +263,7 @@ class Redactor:
         return data
 
     def _string(self, text: str, paths: Sequence[tuple[str, ...]], by: list[str], depth: int) -> str:
-        if text[:1] in ("{", "[") and (self._keys or paths or "\\" in text):
+        if text[:1] in ("{", "[", '"') and (self._keys or paths or "\\" in text):
             try:
                 inside = _parsed(text)
             except (ValueError, RecursionError):
@@ -271,7 +275,10 @@ class Redactor:
         return self._matched(text, by)
 
     def _matched(self, text: str, by: list[str]) -> str:
-        """The text without what the patterns match, also where an escape as ``repr`` writes it hides a word's edge."""
+        """The text without the values of our keys, as JSON, ``repr`` or an assignment writes them, and without what the
+        patterns match, also where an escape hides a word's edge."""
+        if self._pairs is not None:
+            text = self._pairs.sub(lambda found: self._said(found, by), text)
         for name, regex, literals in self._patterns:
             if _may_match(literals, text):
                 times = 0
@@ -280,6 +287,15 @@ class Redactor:
                     times += some
                 by += [name] * times
         return text
+
+    def _said(self, found: re.Match[str], by: list[str]) -> str:
+        quote, secret = found["quote"] or "", found["quoted"]
+        if secret is None:
+            secret = found["bare"]
+        if not secret or _WHOLE_TOKEN.match(secret) or secret in (*_NOTHING, FAILED):
+            return found[0]
+        by.append(f"key {(found['key'] or found['name']).casefold()}")
+        return f"{found['before']}{quote}{self.token(_unescaped(secret, quote))}{quote}"
 
     def _between(self, cut: re.Pattern[str], regex: re.Pattern[str], text: str) -> tuple[str, int]:
         """What was redacted already is left as it is."""
@@ -309,6 +325,31 @@ class Redactor:
                     self._secrets.move_to_end(text)
                     if len(self._secrets) > _REMEMBERED:
                         self._secrets.popitem(last=False)
+
+
+def _pairs(keys: Iterable[str]) -> re.Pattern[str] | None:
+    """A key and its value inside a text, however often its quotes are escaped. A value that does not end (the text was
+    cut), or that is no plain one, goes to the end of the text: what is not understood is taken out."""
+    names = "|".join(sorted(map(re.escape, keys), key=len, reverse=True))
+    if not names:
+        return None
+    quoted = r"(?P<quote>\\*[\"'])(?P<quoted>.*?)(?:(?<!\\)(?P=quote)|\Z)"
+    return re.compile(
+        rf"(?is)(?P<before>(?P<edge>\\*[\"'])(?P<key>{names})(?P=edge)\s*[:=]\s*(?=\S)|\b(?P<name>{names})\s*=\s*(?=\\*[\"']))"
+        rf"(?:{quoted}|(?P<bare>[^\s\"'\\,\]}}{{\[]+|[{{\[].*))"
+    )
+
+
+def _unescaped(secret: str, quote: str) -> str:
+    """A secret as it was before it was written into texts within texts, so that it has the token of the value."""
+    for _ in range(quote.count("\\") + 1):
+        if "\\" not in secret:
+            break
+        try:
+            secret = str(json.loads(f'"{secret}"'))
+        except ValueError:
+            break
+    return secret
 
 
 def _literals(pattern: Pattern) -> tuple[str, ...]:

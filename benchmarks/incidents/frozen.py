@@ -52,12 +52,14 @@ def incidents(data: Path) -> Iterator[Incident]:
 
 def _of(source: str, path: Path, form: Format, item: Document) -> Iterator[Incident]:
     for record in form.records([item]):
-        spans = form.spans(record, Place(source=path.name, number=0))
+        spans = list(form.spans(record, Place(source=path.name, number=0)))
+        value: Json = record.value
+        reward: Json = record.context.get("reward")
         run = read_trajectory(spans)
-        checks = (*default_checks(), *_rules(str(record.context.get("domain"))), *_expected(record.value))
+        checks = (*default_checks(), *_rules(str(record.context.get("domain"))), *_expected(value))
         verdicts = judge(run, checks)
         flagged = tuple(verdict.check for verdict in verdicts if verdict.flags)
-        failed = float(record.context.get("reward") or 0) < 1
+        failed = float(reward or 0) < 1
         if not failed and not flagged:
             continue
         draft, refusal = None, ""

@@ -46,6 +46,44 @@ def test_a_key_is_taken_out_at_any_depth_in_any_case_and_in_json_inside_texts() 
     assert sorted(by) == ["key PassWord", "key password"]
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("failed with {'password': 'hunter2', 'n': 1}", "failed with {'password': '@', 'n': 1}"),
+        ('cannot send {"Password" : "hunter2"} twice', 'cannot send {"Password" : "@"} twice'),
+        ('it said "{\\"password\\": \\"hunter2\\"}"', 'it said "{\\"password\\": \\"@\\"}"'),
+        ("login(user='a', password='hunter2')", "login(user='a', password='@')"),
+        ("{'password': 'hunter2", "{'password': '@'"),  # cut off
+    ],
+)
+def test_a_key_is_found_inside_texts(text: str, left: str) -> None:
+    """As JSON, ``repr`` or an assignment writes it, however often escaped; with the token of the value itself."""
+    made = redactor(keys=["password"])
+
+    assert made.text(text)[0] == left.replace("@", made.token("hunter2"))
+    assert json.loads(made.json({"t": text})[0]) == {"t": left.replace("@", made.token("hunter2"))}
+
+
+@pytest.mark.parametrize("secret", ['a"b', "éa", "a\\", "a\nb", "it's", '\\"', "<redacted:", "null and void"])
+@pytest.mark.parametrize("write", [repr, json.dumps, lambda value: json.dumps(json.dumps(value)), str])
+def test_a_secret_with_quotes_and_escapes_leaves_nothing_behind(secret: str, write: Any) -> None:
+    """What stands after it stays where that can be told, and is never the rest of the secret."""
+    tail = secret[1:] + "TAIL"
+    text = "said " + write({"password": secret[:1] + tail, "n": "after"})
+
+    assert "TAIL" not in redactor(keys=["password"]).text(text)[0]
+
+
+def test_values_that_are_no_texts_are_taken_out_of_texts_too() -> None:
+    """A number, a mapping to the end of the text; nothing is no secret, and a word that only contains the key is none."""
+    made = redactor(keys=["pin"])
+
+    assert made.text("x {'pin': 1234, 'n': 1}")[0] == f"x {{'pin': {made.token('1234')}, 'n': 1}}"
+    assert "99" not in made.text("x {'pin': {'a': 99}, 'n': 1}")[0]
+    assert made.text("x {'pin': None}")[0] == "x {'pin': None}"
+    assert made.text("spin='x' the pin is mightier, 'pinned': 'y'")[1] == []
+
+
 def test_a_path_takes_out_one_place_only() -> None:
     """The star stands for any one position."""
     made = redactor(paths=["$.customer.cards[*].number", "$.pin"])
