@@ -21,6 +21,7 @@ from redfirst.collector_processor.settings import (
     ForwardSettings,
     NotifySettings,
     ServeSettings,
+    SinkSettings,
     WebhookSettings,
     configured,
 )
@@ -156,7 +157,7 @@ def test_every_key_stands_in_the_configuration_with_its_default(project: Path) -
     text = (project / "new" / "redfirst.yaml").read_text()
     for model in (
         *(Settings, ServeSettings, ForwardSettings, AlertSettings),
-        *(WebhookSettings, AlertmanagerSettings, NotifySettings),
+        *(WebhookSettings, AlertmanagerSettings, NotifySettings, SinkSettings),
     ):
         for key in model.model_fields:
             assert re.search(rf"^[# -]*{key}:", text, re.MULTILINE), key
@@ -164,8 +165,11 @@ def test_every_key_stands_in_the_configuration_with_its_default(project: Path) -
     serve = [line.removeprefix("# ").removeprefix("#") for line in lines[lines.index("# serve:") :]]
     found = ServeSettings.model_validate(strict_yaml.read("\n".join(serve), "serve").data["serve"])
 
-    assert found.model_dump(exclude={"forward", "alerts"}) == ServeSettings().model_dump(
-        exclude={"forward", "alerts"}
+    examples = {"forward", "sinks", "alerts"}
+    assert found.model_dump(exclude=examples) == ServeSettings().model_dump(exclude=examples)
+    (sink,) = found.sinks
+    assert sink == SinkSettings(
+        name="phoenix", kind="phoenix", endpoint="http://localhost:6006", project="default"
     )
     receivers = {"webhooks", "alertmanagers", "notify"}
     assert found.alerts.model_dump(exclude=receivers) == AlertSettings().model_dump(exclude=receivers)
