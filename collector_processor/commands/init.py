@@ -128,6 +128,11 @@ rules: {rules}
 # OTLP files or folders that show and freeze look in where there is no store.
 {traces}
 # The folder that freeze writes to.
+# redaction:                       # what freeze replaces by pseudonyms, beside the secrets that it knows
+#   keys: []                       # names of JSON members, wherever they stand
+#   patterns: {{}}                   # regular expressions by a name of yours
+#   personal: []                   # email, phone
+#   secrets: replace               # or refuse
 # scenarios: scenarios
 
 # What redfirst serve does. REDFIRST_ and a key in capitals override it: REDFIRST_HTTP_PORT=0.
@@ -159,7 +164,7 @@ rules: {rules}
 #   retain_bytes: 8589934592      # size of the journal beyond which its oldest part goes
 #   keep_days: 365                # age at which verdicts go too
 #   min_free_bytes: 268435456     # free disk space below which senders are asked to wait
-#   max_journal_bytes: 34359738368 # size of the journal at which they are too; default: the disk alone limits it
+#   max_journal_bytes: null        # size of the journal at which they are too; null: the disk alone limits it
 #
 #   forward:                      # every accepted request goes to each of these, byte for byte
 #     - name: phoenix             # names its place in the queue, its metrics, its dead letters
