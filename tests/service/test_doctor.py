@@ -207,7 +207,7 @@ def test_a_file_alone_asks_for_no_endpoint(home: Home, tmp_path: Path) -> None:
         "ended": 1,
         "not_sampled": 0,
     }
-    assert any(one.found.endswith("t.jsonl: 1 exported, 0 dropped") for one in found)
+    assert any("t.jsonl: 1 exported, 0 dropped, last " in one.found for one in found)
 
 
 def test_an_endpoint_in_the_code_is_the_one_that_is_asked(
