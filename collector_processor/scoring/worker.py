@@ -116,10 +116,12 @@ def _joined(source: SpanSource, checks: Sequence[Check], job: Mapping[str, Json]
         room -= len(part.slices["traces"])
         found += decoded(part.slices)
     hashes = {name: span_set_hash(part.slices) for name, part in parts.items()}
+    unseen = sum(part.left_out for part in parts.values() if not part.slices["traces"])
     runs = []
     for run in read(found.spans, found.logs).runs:
         mine = [name for name in run.trace_ids if name in parts]
-        left_out = sum(parts[name].left_out for name in mine)
+        # of a trace without any span it cannot be told whose it is, so that no run is whole without it
+        left_out = unseen + sum(parts[name].left_out for name in mine)
         judged = truncated(run, left_out) if left_out else run
         runs.append(
             {
