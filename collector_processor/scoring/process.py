@@ -110,7 +110,7 @@ class ScorerProcess:
         self._outdated = False
         """Whether the child judges by rules that are no longer in force."""
         self._child: subprocess.Popen[bytes] | None = None
-        self._buffer = b""
+        self._buffer = bytearray()
         self._deaths = 0
         self._thread = threading.Thread(target=self._run, name="scoring", daemon=True)
         self._thread.start()
@@ -209,7 +209,7 @@ class ScorerProcess:
             self._start()
 
     def _start(self) -> None:
-        self._buffer = b""
+        self._buffer = bytearray()
         try:
             self._child = subprocess.Popen(  # noqa: S603 - our own module under our own interpreter
                 [*self._command, str(self._journal)],
@@ -250,7 +250,8 @@ class ScorerProcess:
                 if length > LARGEST_ANSWER:
                     raise ScorerDied("too_much_output", f"an answer of {length} bytes")
                 if len(self._buffer) >= length:
-                    text, self._buffer = self._buffer[4:length], self._buffer[length:]
+                    text = bytes(self._buffer[4:length])
+                    del self._buffer[:length]
                     return _answer(text)
             self._buffer += self._more(deadline, seconds)
 
@@ -289,15 +290,16 @@ class ScorerProcess:
 
 
 def asked(number: int, job: Job) -> dict[str, Json]:
-    asked: dict[str, Json] = {
+    """A job as the child reads it; the number comes back with its answer."""
+    said: dict[str, Json] = {
         "id": number,
         "run_id": job.run_id,
         "positions": [list(place) for place in job.positions],
         "abandoned": job.abandoned,
     }
     if job.traces is not None:
-        asked["traces"] = {name: [list(place) for place in places] for name, places in job.traces.items()}
-    return asked
+        said["traces"] = {name: [list(place) for place in places] for name, places in job.traces.items()}
+    return said
 
 
 def _answer(text: bytes) -> Mapping[str, Json]:
