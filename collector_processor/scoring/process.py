@@ -45,6 +45,8 @@ class Job:
     """About how many, for who is to judge it."""
     traces: Mapping[str, Sequence[Position]] | None = None
     """The traces to judge together; the run's own when there are none."""
+    older_left_out: bool = False
+    """Whether there are older traces of the same conversation than these."""
     abandoned: bool = False
     """Nothing came for it for the abandon time."""
     again: bool = False
@@ -299,6 +301,7 @@ def asked(number: int, job: Job) -> dict[str, Json]:
     }
     if job.traces is not None:
         said["traces"] = {name: [list(place) for place in places] for name, places in job.traces.items()}
+        said["older_left_out"] = job.older_left_out
     return said
 
 

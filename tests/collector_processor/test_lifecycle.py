@@ -20,7 +20,7 @@ from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.receiving.request import HEAD
 from redfirst.collector_processor.recorded.in_store import RunsInStore
-from redfirst.collector_processor.scoring import worker
+from redfirst.collector_processor.scoring import joining, worker
 from redfirst.collector_processor.scoring.assembly import Assembly, AssemblyLimits
 from redfirst.collector_processor.scoring.process import Job
 from redfirst.collector_processor.storing.store import Query, RunState
@@ -424,9 +424,18 @@ def test_a_run_over_several_traces_is_one_row_and_its_traces_are_parts(run: Driv
     assert states(run) == {}
 
 
-def test_a_trace_that_no_room_is_left_for_leaves_no_run_whole(run: Driven, monkeypatch):
-    """Of a conversation that is too large some traces have no span left to be judged: that is not passed over."""
-    monkeypatch.setattr(worker, "MOST_SPANS", 1)
+@pytest.mark.parametrize(
+    ("module", "limit", "because"),
+    [
+        (worker, "MOST_SPANS", "1 spans and log records beyond what one run may have were left out"),
+        (joining, "MOST_TRACES", "traces older than the newest 1 of the conversation were left out"),
+    ],
+)
+def test_a_conversation_that_is_too_large_is_not_judged_as_whole(
+    run: Driven, monkeypatch, module, limit, because
+):
+    """Whether its spans are too many or its traces: what there was no room for is not passed over."""
+    monkeypatch.setattr(module, limit, 1)
     send(run, asking(1))
     run.wait(11)
     send(run, model(2, TOLD, "It has shipped."))
@@ -435,7 +444,7 @@ def test_a_trace_that_no_room_is_left_for_leaves_no_run_whole(run: Driven, monke
     stored = run.store.versions("02" * 16)[-1]
     assert stored.record is not None
     assert (stored.record["trace_ids"], stored.record["completeness"]) == (["02" * 16], "incomplete")
-    assert "1 spans and log records" in stored.because
+    assert stored.because == because
 
 
 def asking(number: int) -> Span:
