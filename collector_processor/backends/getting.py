@@ -62,22 +62,22 @@ class JsonApi:
         self._headers = {"User-Agent": USER_AGENT, "Accept": "application/json", **(headers or {})}
         self._pool = urllib3.PoolManager(num_pools=1, retries=False, timeout=TIMEOUT_SECONDS)
 
-    def get(self, *path: str, **query: str | int) -> Json:
+    def get(self, *path: str, **query: str | int) -> Mapping[str, Json]:
         """The answer to a GET; the parts of the path are escaped.
 
         Raises:
             NotThere: the server answers 404.
-            BackendUnreadable: it cannot be reached, refuses, or answers something else than JSON.
+            BackendUnreadable: it cannot be reached, refuses, or answers something else than a JSON object.
         """
         return self._ask("GET", path, query, None)
 
-    def post(self, *path: str, body: Json) -> Json:
+    def post(self, *path: str, body: Json) -> Mapping[str, Json]:
         """The answer to a POST of JSON. Raises as ``get`` does."""
         return self._ask("POST", path, {}, json.dumps(body).encode())
 
     def _ask(
         self, method: str, path: tuple[str, ...], query: Mapping[str, object], body: bytes | None
-    ) -> Json:
+    ) -> Mapping[str, Json]:
         where = f"{self.address}/{'/'.join(quote(part, safe='') for part in path)}"
         headers = self._headers | ({"Content-Type": "application/json"} if body is not None else {})
         try:
@@ -104,7 +104,7 @@ class JsonApi:
     def _silent(self, why: str) -> BackendUnreadable:
         return BackendUnreadable(f"{self._name} at {self.address}: {why}; check the address and the server.")
 
-    def _read(self, where: str, status: int, said: bytes) -> Json:
+    def _read(self, where: str, status: int, said: bytes) -> Mapping[str, Json]:
         secrets = [value for key, value in self._headers.items() if key not in ("User-Agent", "Accept")]
         if status == 404:
             raise NotThere(
@@ -121,8 +121,13 @@ class JsonApi:
         if len(said) > LONGEST_ANSWER:
             raise BackendUnreadable(f"{self._name}: {where} answered more than {LONGEST_ANSWER >> 20} MiB.")
         try:
-            return json.loads(said)
+            answer: Mapping[str, Json] = json.loads(said)
         except (ValueError, RecursionError) as problem:
             raise BackendUnreadable(
                 f"{self._name}: {where} answered no JSON; is that the address of its API?"
             ) from problem
+        if not isinstance(answer, Mapping):
+            raise BackendUnreadable(
+                f"{self._name}: {where} answered no JSON object; is that the address of its API?"
+            )
+        return answer

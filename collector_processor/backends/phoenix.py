@@ -39,7 +39,7 @@ class Phoenix:
                 "v1", "projects", self._project, "spans", trace_id=trace_id, limit=_PAGE, **cursor
             )
             yield answer
-            after = answer.get("next_cursor") if isinstance(answer, Mapping) else None
+            after = answer.get("next_cursor")
             if not after:
                 return
             cursor = {"cursor": str(after)}

@@ -12,6 +12,7 @@ from redfirst.collector_processor.commands.changing import ask, home_of
 from redfirst.collector_processor.commands.serve import outbox_destinations
 from redfirst.collector_processor.home import Home, HomeLock
 from redfirst.collector_processor.journal.writing import Journal
+from redfirst.collector_processor.journal_settings import read_up_to
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.reliability.period import begin_of
 from redfirst.collector_processor.rules_file import checks_of
@@ -72,7 +73,12 @@ def _here(home: Home, checks: Sequence[Check], since_ns: int, told: Sequence[str
     store = SqliteStore(home.store)
     metrics = Metrics()
     pipeline = Pipeline(lambda: journal, store, limits=AssemblyLimits(), metrics=metrics, destinations=told)
-    journal = Journal(home.journal, metrics=metrics, on_durable=pipeline.durable)
+    journal = Journal(
+        home.journal,
+        metrics=metrics,
+        on_durable=pipeline.durable,
+        after=read_up_to(store.cursors().values()),
+    )
     scoring = InlineScoring(home.journal, checks, pipeline.answered)
     try:
         noted = store.judge_again(since_ns=since_ns, revision=scoring.revision)

@@ -178,9 +178,7 @@ def _whole(value: object, *, as_text: bool) -> int | None:
 
 @functools.cache
 def _fields(descriptor: Any) -> tuple[_Field, ...]:
-    kinds = {
-        **{descriptor_type(name): kind for name, kind in _TYPES.items()},
-    }
+    kinds = {descriptor_type(name): kind for name, kind in _TYPES.items()}
     return tuple(
         _Field(field.name, field.json_name, kinds[field.type], _is_repeated(field))
         for field in descriptor.fields

@@ -90,7 +90,8 @@ class Joining:
         for other in meetings:
             self._due.pop(other, None)
             self._asked_again.discard(other)
-        if len(traces) > MOST_TRACES:
+        too_many = len(traces) > MOST_TRACES
+        if too_many:
             self._metrics.add("redfirst_joins_truncated_total")
         known = self._patiently(lambda: self._known(traces[:MOST_TRACES]))
         if not known:
@@ -100,6 +101,7 @@ class Joining:
             run_id=f"join {name}",
             positions=(),
             traces={trace: sorted(found.positions) for trace, found in known.items()},
+            older_left_out=too_many,
         )
         self._away[job.run_id] = Joint(meetings, known)
         return job

@@ -82,10 +82,11 @@ class Judgements:
         return [away.cut.due_at for away in list(self.away.values())]
 
     def again(self, limit: int) -> list[Job]:
-        """Runs that were noted to be judged again."""
+        """Runs that were noted to be judged again; those whose newer spans are being judged are so already."""
+        newer = {one.landing.run_id for one in self.found if one.landing is not None} | self.away.keys()
         for run_id in self._access.patiently(lambda: self._store.to_judge_again(limit)):
             known = self._access.patiently(lambda run_id=run_id: self._store.known(run_id))  # type: ignore[misc]
-            if known is not None and run_id not in self.away:
+            if known is not None and run_id not in newer:
                 self._again[run_id] = known
         return [
             Job(
@@ -129,6 +130,7 @@ class Judgements:
         elif cut.reason is CutReason.ABANDONED:
             self._assembly.landed(cut.trace_id, Judged())
             return None
+        self._again.pop(run_id, None)
         self.away[run_id] = Away(cut, known, late)
         return Job(
             run_id=run_id,
@@ -179,7 +181,9 @@ class Judgements:
 
     def _take_again(self, job: Job, answer: Mapping[str, Json]) -> None:
         """A run under other checks; one whose spans are gone keeps the verdict that it has."""
-        known = self._again.pop(job.run_id)
+        known = self._again.pop(job.run_id, None)
+        if known is None:
+            return  # spans came meanwhile: this answer knows less than the one that is stored or still to come
         now_ns = self._wall_ns()
         cut = Cut(
             trace_id=bytes.fromhex(job.run_id),

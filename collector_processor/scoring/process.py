@@ -45,6 +45,8 @@ class Job:
     """About how many, for who is to judge it."""
     traces: Mapping[str, Sequence[Position]] | None = None
     """The traces to judge together; the run's own when there are none."""
+    older_left_out: bool = False
+    """Whether there are older traces of the same conversation than these."""
     abandoned: bool = False
     """Nothing came for it for the abandon time."""
     again: bool = False
@@ -110,7 +112,7 @@ class ScorerProcess:
         self._outdated = False
         """Whether the child judges by rules that are no longer in force."""
         self._child: subprocess.Popen[bytes] | None = None
-        self._buffer = b""
+        self._buffer = bytearray()
         self._deaths = 0
         self._thread = threading.Thread(target=self._run, name="scoring", daemon=True)
         self._thread.start()
@@ -209,7 +211,7 @@ class ScorerProcess:
             self._start()
 
     def _start(self) -> None:
-        self._buffer = b""
+        self._buffer = bytearray()
         try:
             self._child = subprocess.Popen(  # noqa: S603 - our own module under our own interpreter
                 [*self._command, str(self._journal)],
@@ -250,7 +252,8 @@ class ScorerProcess:
                 if length > LARGEST_ANSWER:
                     raise ScorerDied("too_much_output", f"an answer of {length} bytes")
                 if len(self._buffer) >= length:
-                    text, self._buffer = self._buffer[4:length], self._buffer[length:]
+                    text = bytes(self._buffer[4:length])
+                    del self._buffer[:length]
                     return _answer(text)
             self._buffer += self._more(deadline, seconds)
 
@@ -289,15 +292,17 @@ class ScorerProcess:
 
 
 def asked(number: int, job: Job) -> dict[str, Json]:
-    asked: dict[str, Json] = {
+    """A job as the child reads it; the number comes back with its answer."""
+    said: dict[str, Json] = {
         "id": number,
         "run_id": job.run_id,
         "positions": [list(place) for place in job.positions],
         "abandoned": job.abandoned,
     }
     if job.traces is not None:
-        asked["traces"] = {name: [list(place) for place in places] for name, places in job.traces.items()}
-    return asked
+        said["traces"] = {name: [list(place) for place in places] for name, places in job.traces.items()}
+        said["older_left_out"] = job.older_left_out
+    return said
 
 
 def _answer(text: bytes) -> Mapping[str, Json]:

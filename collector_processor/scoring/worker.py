@@ -116,11 +116,16 @@ def _joined(source: SpanSource, checks: Sequence[Check], job: Mapping[str, Json]
         room -= len(part.slices["traces"])
         found += decoded(part.slices)
     hashes = {name: span_set_hash(part.slices) for name, part in parts.items()}
+    unseen = sum(part.left_out for part in parts.values() if not part.slices["traces"])
     runs = []
     for run in read(found.spans, found.logs).runs:
         mine = [name for name in run.trace_ids if name in parts]
-        left_out = sum(parts[name].left_out for name in mine)
+        # of a trace without any span it cannot be told whose it is, so that no run is whole without it
+        left_out = unseen + sum(parts[name].left_out for name in mine)
         judged = truncated(run, left_out) if left_out else run
+        if job.get("older_left_out"):
+            because = f"traces older than the newest {len(job['traces'])} of the conversation were left out"
+            judged = incomplete(judged, because)
         runs.append(
             {
                 **_judged(judged, checks),
@@ -130,7 +135,7 @@ def _joined(source: SpanSource, checks: Sequence[Check], job: Mapping[str, Json]
                 "tenant": tenants[mine[0]],
                 "hash": f"{sum(int(hashes[name], 16) for name in mine) % 2**128:032x}",
                 "spans": sum(len(parts[name].slices["traces"]) for name in mine),
-                "because": judged.coverage.missing[-1].because if left_out else "",
+                "because": judged.coverage.missing[-1].because if judged is not run else "",
             }
         )
     return {"state": "joined", "runs": runs, "hashes": hashes, "lost": lost}
@@ -149,7 +154,11 @@ def abandoned(run: Trajectory) -> Trajectory:
 
 def truncated(run: Trajectory, left_out: int) -> Trajectory:
     """The run, of which spans were left out because it is too large: it is incomplete, and says so."""
-    because = f"{left_out} spans and log records beyond what one run may have were left out"
+    return incomplete(run, f"{left_out} spans and log records beyond what one run may have were left out")
+
+
+def incomplete(run: Trajectory, because: str) -> Trajectory:
+    """The run, of which spans are missing."""
     missing = (*run.coverage.missing, Gap(fact="spans", because=because))
     return replace(run, completeness=Completeness.INCOMPLETE, coverage=replace(run.coverage, missing=missing))
 

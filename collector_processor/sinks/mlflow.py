@@ -61,12 +61,19 @@ def _trace(trace_id: str) -> str:
 
 
 def _ours(send: Send, trace: str) -> dict[str, list[str]]:
-    """The ids of our assessments by name, oldest first."""
-    answer = send("GET", f"/api/3.0/mlflow/traces/{quote(trace)}")
+    """The ids of our assessments by name, oldest first.
+
+    Raises:
+        NotTaken: the trace cannot be had, or something else than MLflow answers.
+    """
+    answer = send("GET", f"{_TRACES}/{quote(trace)}")
     found: dict[str, list[str]] = {}
-    for one in answer["trace"]["trace_info"].get("assessments", ()):
-        if one.get("source", {}).get("source_id") == RUN:
-            found.setdefault(one["assessment_name"], []).append(one["assessment_id"])
+    try:
+        for one in answer["trace"]["trace_info"].get("assessments", ()):
+            if one.get("source", {}).get("source_id") == RUN:
+                found.setdefault(one["assessment_name"], []).append(one["assessment_id"])
+    except (TypeError, KeyError, AttributeError) as problem:
+        raise NotTaken("odd_answer", again=True, whole=True, said="it holds no trace") from problem
     return found
 
 

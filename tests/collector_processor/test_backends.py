@@ -180,6 +180,7 @@ def test_a_beginning_of_an_id_is_looked_for_among_the_newest(answers: Answers, f
         (500, b"out of order", "answered 500: out of order"),
         (302, b"", "answered 302"),
         (200, b"<html>", "answered no JSON"),
+        (200, b"[]", "answered no JSON object"),
         (200, b'{"data": [{"context": {"trace_id": "zz", "span_id": "1"}}]}', "cannot be read"),
     ],
 )  # fmt: skip

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from captures import Driven, captures
 
 from redfirst.collector_processor.cli import main
+from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.scoring.inline import InlineScoring
 from redfirst.collector_processor.scoring.worker import revision_of_all
-from redfirst.collector_processor.storing.sqlite import SqliteStore
+from redfirst.collector_processor.storing.sqlite import ASSEMBLY, SqliteStore
 from redfirst.collector_processor.storing.store import Query
 from redfirst.evaluators.check import default_checks
 from redfirst.evaluators.rules import load_rules
@@ -94,4 +96,23 @@ def test_a_period_is_said_as_elsewhere(home: Path, capsys: pytest.CaptureFixture
     """What was judged before it keeps its verdict."""
     assert main(["backfill", "--home", str(home), "--since", "2099-01-01"]) == 0
     assert capsys.readouterr().out == "0 runs judged again\n"
+    assert set(versions(home).values()) == {1}
+
+
+def test_a_journal_that_is_gone_leaves_the_cursor_where_it_was(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Or new records would take the places that stored runs name."""
+    store = SqliteStore(home / "store.sqlite3")
+    store.save_cursor(ASSEMBLY, Position(7, 100))
+    store.close()
+    shutil.rmtree(home / "journal")
+
+    assert main(["backfill", "--home", str(home)]) == 0
+    store = SqliteStore(home / "store.sqlite3")
+    assert store.left_to_judge_again() == 0, "their spans are gone: they keep their verdicts"
+    cursor = store.cursor(ASSEMBLY)
+    store.close()
+    assert cursor is not None
+    assert cursor >= Position(7, 100)
     assert set(versions(home).values()) == {1}

@@ -11,6 +11,7 @@ from redfirst.collector_processor.cli import main
 from redfirst.evaluators import semconv
 from redfirst.evaluators.check import default_checks, judge
 from redfirst.evaluators.trajectory import MISSING, CallStatus, Effect, Source, Stop, Termination, Tokens
+from redfirst.replay.scenario import load
 
 from .importing import FIXTURES, fact, imported
 
@@ -99,7 +100,7 @@ def test_show_shows_no_made_up_time(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_a_frozen_import_says_what_it_could_not_keep(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """The draft's reviewer reads that its clock means nothing and that the user spoke again."""
+    """The draft's reviewer reads that its clock means nothing; what the user said later is said again by the scenario."""
     turns = [*_turns(2, "still nothing?"), {"role": "assistant", "content": "No."}]
     ask = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     again = [
@@ -117,7 +118,8 @@ def test_a_frozen_import_says_what_it_could_not_keep(tmp_path: Path, capsys: pyt
 
     assert code == 0
     assert "clock starts at a time that means nothing" in notes
-    assert "the user spoke again later (2 more message(s))" in notes
+    later = load(tmp_path / "s").scenario.request.later
+    assert [(said.turn, said.content) for said in later] == [(2, "user 1"), (3, "still nothing?")]
 
 
 # --- τ²-bench

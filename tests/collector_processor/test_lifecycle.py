@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,9 @@ from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.receiving.request import HEAD
 from redfirst.collector_processor.recorded.in_store import RunsInStore
+from redfirst.collector_processor.scoring import joining, worker
 from redfirst.collector_processor.scoring.assembly import Assembly, AssemblyLimits
+from redfirst.collector_processor.scoring.process import Job
 from redfirst.collector_processor.storing.store import Query, RunState
 from redfirst.evaluators import Span
 from redfirst.evaluators.check import default_checks
@@ -265,6 +267,60 @@ def test_late_spans_of_a_run_whose_records_are_gone_leave_its_verdict(run: Drive
     assert run.metrics.value("redfirst_late_total", outcome="spans_gone") == 1
 
 
+class Held:
+    """A scorer that answers when the test says so."""
+
+    def __init__(self, running: Driven) -> None:
+        self._scoring = running.scoring
+        self.jobs: list[Job] = []
+        running.pipeline._scoring = self
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        self.jobs.extend(jobs)
+
+    def answer(self, job: Job) -> None:
+        self.jobs.remove(job)
+        self._scoring.submit([job])
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def test_an_older_answer_does_not_take_the_place_of_a_newer_one(run: Driven):
+    """Judged again under other checks by one process, and meanwhile with a late span by the other, which is faster."""
+    send(run, agent(), tool())
+    run.wait(11)
+    held = Held(run)
+    assert run.store.judge_again(since_ns=0, revision="of other checks") == 1
+    run.wait(2)
+    send(run, tool("03"))
+    run.wait(11)
+    again, late = held.jobs
+    assert (again.again, late.again) == (True, False)
+
+    held.answer(late)
+    run.wait(1)
+    held.answer(again)
+    run.wait(1)
+    assert [one.spans for one in run.store.versions(A)] == [2, 3]
+    assert run.store.left_to_judge_again() == 0
+
+
+def test_a_run_whose_newer_answer_is_not_stored_yet_is_not_judged_again_by_its_older_spans(run: Driven):
+    """It was noted while it was at the scorer."""
+    send(run, agent(), tool())
+    run.wait(11)
+    held = Held(run)
+    send(run, tool("03"))
+    run.wait(11)
+    run.store.judge_again(since_ns=0, revision="of other checks")
+    held.answer(held.jobs[0])
+    run.wait(24)
+
+    assert held.jobs == []
+    assert [one.spans for one in run.store.versions(A)] == [2, 3]
+
+
 def test_a_run_that_is_too_large_is_judged_in_part_and_says_so(tmp_path: Path, monkeypatch):
     """Fault 23: incomplete, with how much was left out, and a counter; nothing of it is passed."""
     from redfirst.collector_processor.scoring import span_source
@@ -366,6 +422,29 @@ def test_a_run_over_several_traces_is_one_row_and_its_traces_are_parts(run: Driv
     send(run, model(2, TOLD, "It has shipped."))
     run.wait(60)
     assert states(run) == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "limit", "because"),
+    [
+        (worker, "MOST_SPANS", "1 spans and log records beyond what one run may have were left out"),
+        (joining, "MOST_TRACES", "traces older than the newest 1 of the conversation were left out"),
+    ],
+)
+def test_a_conversation_that_is_too_large_is_not_judged_as_whole(
+    run: Driven, monkeypatch, module, limit, because
+):
+    """Whether its spans are too many or its traces: what there was no room for is not passed over."""
+    monkeypatch.setattr(module, limit, 1)
+    send(run, asking(1))
+    run.wait(11)
+    send(run, model(2, TOLD, "It has shipped."))
+    run.wait(40)
+
+    stored = run.store.versions("02" * 16)[-1]
+    assert stored.record is not None
+    assert (stored.record["trace_ids"], stored.record["completeness"]) == (["02" * 16], "incomplete")
+    assert stored.because == because
 
 
 def asking(number: int) -> Span:

@@ -168,6 +168,19 @@ def test_a_run_of_opik_needs_something_to_hang_on() -> None:
     assert {target for target, _ in backend.held()} == {"0197"}
 
 
+@pytest.mark.parametrize(
+    "answer", [None, [], {"trace": None}, {"trace": {"trace_info": {"assessments": [1]}}}]
+)
+def test_what_is_no_mlflow_is_a_backend_that_cannot_be_had(answer: object) -> None:
+    """A proxy's page with status 200, for one: the run waits, and the worker lives."""
+    about = a_run(*CLEAN)
+    sink = a_sink("mlflow")
+    with pytest.raises(NotTaken) as refused:
+        sink.tell(about, sink.told(about), lambda *_: answer)
+
+    assert (refused.value.reason, refused.value.again, refused.value.whole) == ("odd_answer", True, True)
+
+
 def test_phoenix_is_told_on_the_trace_on_the_span_that_shows_it_and_on_the_session() -> None:
     """Every check on the trace, the failure on its span, and the run on its root and its session."""
     backend = MemoryBackend("phoenix")

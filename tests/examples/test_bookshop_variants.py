@@ -114,7 +114,7 @@ def test_a_defect_that_does_not_fire_leaves_a_healthy_run(name, record):
 
 @pytest.mark.parametrize("name", ["random_token", "asks_date"])
 def test_an_argument_from_outside_differs_from_run_to_run(name, record):
-    """The write's reference comes from a source that no replay controls."""
+    """The write's reference comes from outside the agent."""
     one = Conversation(task("cancel"), name, HASTY)
     references = {
         call.arguments["reference"]

@@ -50,7 +50,7 @@ def test_python_delivers(receiver, kept, protocol):
 @pytest.mark.parametrize("protocol", PYTHON)
 def test_python_comes_again_when_pushed_back(receiver, kept, protocol):
     """The exporter finds the time to wait where we put it, and delivers when there is room again."""
-    receiver.journal.full = "no space is left"
+    receiver.journal._budget.most = 0
     rejected = receiver.metrics.value("redfirst_rejected_total", reason="full")
     freeing = threading.Thread(target=freed_after_a_refusal, args=(receiver, rejected))
     freeing.start()
@@ -94,7 +94,7 @@ def test_javascript_delivers(receiver, kept, protocol):
 @pytest.mark.parametrize("protocol", ["http/protobuf", "http/json"])
 def test_javascript_comes_again_when_pushed_back(receiver, kept, protocol):
     """And delivers when there is room again. Its gRPC exporter never comes again, whatever it is told."""
-    receiver.journal.full = "no space is left"
+    receiver.journal._budget.most = 0
     rejected = receiver.metrics.value("redfirst_rejected_total", reason="full")
     freeing = threading.Thread(target=freed_after_a_refusal, args=(receiver, rejected))
     freeing.start()
@@ -109,7 +109,7 @@ def freed_after_a_refusal(receiver: Receiver, rejected: float) -> None:
         if time.monotonic() > deadline:
             break
         time.sleep(0.01)
-    receiver.journal.full = None
+    receiver.journal._budget.most = None
 
 
 def sent_by_node(receiver: Receiver, protocol: str, *, count: int) -> int:

@@ -14,16 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from redfirst.collector_processor.journal.format import (
-    SEGMENT_HEADER,
-    START,
-    Position,
-    Record,
-    Signal,
-    frame,
-    segment_path,
-)
+from redfirst.collector_processor.journal.format import START, Position, Record, Signal
 from redfirst.collector_processor.journal.reading import JournalFiles
+from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.receiving.request import check, heads_of
 from redfirst.collector_processor.scoring.slices import Slice, cut, joined
 from redfirst.collector_processor.scoring.span_source import SpanSource, decoded, span_set_hash
@@ -56,7 +49,10 @@ def journalled(folder: Path, requests: Iterable[Request], *, tenants: Iterable[s
         Record(signal=signal, tenant=tenant, arrival_ns=1, body=check(data, signal).body)
         for (signal, data), tenant in zip(requests, whose, strict=False)
     ]
-    segment_path(folder, 1).write_bytes(SEGMENT_HEADER + b"".join(map(frame, records)))
+    journal = Journal(folder)
+    for waiting in [journal.append(record) for record in records]:
+        waiting.result(30)
+    journal.close()
 
 
 def state(folder: Path) -> dict[str, tuple[str, str]]:
