@@ -60,7 +60,9 @@ class BoundedProcessor(SpanProcessor):
         self._bytes = 0
         self.bytes_full = 0
         """Spans dropped because the queued ones were too large."""
-        self._lock = threading.Lock()  # guards the queue, its sizes and the worker
+        self._lock = threading.RLock()
+        """Guards the queue, its sizes and the worker. A stream that is collected as garbage while a thread holds it
+        ends its span in that thread."""
         self._due = threading.Event()
         self._taken = 0
         self._gone = threading.Condition(threading.Lock())
@@ -135,7 +137,8 @@ class BoundedProcessor(SpanProcessor):
             with self._lock:
                 count = min(self._batch, len(self.queue))
                 spans = [self.queue.popleft() for _ in range(count)]
-                self._bytes -= sum(self._sizes.popleft() for _ in range(count))
+                freed = sum([self._sizes.popleft() for _ in range(count)])
+                self._bytes -= freed
                 self._taken += count
             try:
                 self._export(spans)
