@@ -127,7 +127,7 @@ class Redactor:
         self._pairs = _pairs(self._keys)
         self._names: dict[str, str] = {}
         self._secrets: OrderedDict[str, None] = OrderedDict()
-        self._lock = threading.Lock()  # guards _secrets: calls of many threads
+        self._lock = threading.RLock()  # guards _secrets: many threads, and a stream collected as garbage in any of them
         self._quick = [(_hints(literals), literals, regex.search) for _, regex, literals in self._patterns]
         self._fine: set[str] = set()
         """Keys that were met and are none of ours."""
@@ -263,7 +263,7 @@ class Redactor:
         return data
 
     def _string(self, text: str, paths: Sequence[tuple[str, ...]], by: list[str], depth: int) -> str:
-        if text[:1] in ("{", "[", '"') and (self._keys or paths or "\\" in text):
+        if text.lstrip()[:1] in ("{", "[", '"') and (self._keys or paths or "\\" in text):
             try:
                 inside = _parsed(text)
             except (ValueError, RecursionError):
