@@ -62,7 +62,7 @@ PERSONAL: Mapping[str, Detector] = {
 }
 """Looked for when they are asked for."""
 SECRET_KEYS = re.compile(
-    r"(?i)^(?:.*[_-])?(?:password|passwd|passphrase|secret|api[_-]?key|apikey|(?:access|refresh|auth|session)[_-]?token"
-    r"|authorization|private[_-]?key)$"
+    r"^(?:.*[_-]|.*[a-z0-9](?=[A-Z]))?(?i:password|passwd|passphrase|secret|api[_-]?key"
+    r"|(?:access|refresh|auth|session)[_-]?token|authorization|private[_-]?key)$"
 )
 """Names of values that are secret whatever they look like."""

@@ -13,6 +13,7 @@ import pytest
 
 from redfirst.evaluators import ConfigurationError
 from redfirst.evaluators.check import check_from_spec
+from redfirst.evaluators.span import SpanEvent, SpanLink
 from redfirst.instrumentation import agent, tool
 from redfirst.replay.freezing import Draft, FreezeRefused, RecordedRun, freeze
 from redfirst.replay.project import Project, load_project
@@ -156,6 +157,43 @@ def test_a_member_is_replaced_by_its_name_and_a_number_stays_one(recorded: Recor
     assert isinstance(number, int)
     assert number != 7743210
     assert draft.scenario.request.text == f"my account is {number}"
+
+
+def test_a_value_that_is_the_name_of_a_member_is_replaced(recorded: Record) -> None:
+    """State is often kept by customer or address; also in JSON that is indented."""
+    kept = {"by_mail": {MAIL: {"clientSecret": "correct horse"}}, "text": '\n {"dbPassword": "battery staple"}'}
+    draft = frozen(
+        recorded, replace(KEY, personal=("email",)), request="who is it?", argument=lambda _: kept
+    )
+    (response,) = draft.scenario.tools["pay"].responses
+    (made,) = response.when["to"]["by_mail"]
+
+    assert re.fullmatch(r"redacted-[0-9a-f]{12}@redacted\.invalid", made)
+    for value in (MAIL, "correct horse", "battery staple"):
+        assert value not in texts(draft)
+
+
+def test_a_secret_is_found_on_every_surface_of_a_span(recorded: Record) -> None:
+    """Span names, status, events and links are written into the trace of the scenario, too."""
+    run = recorded(paying(MAIL, str), MAIL, (NEVER,))
+    keys = {place: f"sk-{place}-{'a1B2c3D4' * 3}" for place in ("name", "status", "event", "fact", "link")}
+    event = SpanEvent(name=f"saw {keys['event']}", time_ns=1, attributes={"fact": keys["fact"]})
+    link = SpanLink(trace_id="1" * 32, span_id="2" * 16, attributes={"from": keys["link"]})
+    spans = [
+        replace(
+            span,
+            name=f"{span.name} {keys['name']}",
+            status_message=keys["status"],
+            events=(*span.events, event),
+            links=(link,),
+        )
+        for span in run.spans
+    ]
+
+    draft = freeze(replace(run, spans=spans), (NEVER,), redaction=KEY)
+
+    assert draft.scenario.origin["redacted"] == {"model_api_key": len(keys) + 1}
+    assert [key for key in (*keys.values(), SECRET) if key in texts(draft)] == []
 
 
 def test_a_value_too_short_to_be_told_from_others_is_refused(recorded: Record) -> None:
