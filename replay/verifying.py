@@ -121,6 +121,9 @@ class Fix:
         Raises:
             ConfigurationError: a number that is none, or two sources of the rate.
         """
+        for option, number in (("--runs", self.runs), ("--most", self.most)):
+            if number is not None and number < 1:
+                raise ConfigurationError(f"{option} {number}: give a number of at least 1.")
         if self.rate is not None and not 0 < self.rate <= 1:
             raise ConfigurationError(f"--rate {self.rate}: give a share above 0 and at most 1.")
         if self.rate is not None and self.before is not None:

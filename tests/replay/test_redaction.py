@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,12 +14,14 @@ import pytest
 
 from redfirst.evaluators import ConfigurationError
 from redfirst.evaluators.check import check_from_spec
-from redfirst.evaluators.span import SpanEvent, SpanLink
+from redfirst.evaluators.reading import read_trajectory
+from redfirst.evaluators.span import Span, SpanEvent, SpanLink
 from redfirst.instrumentation import agent, tool
 from redfirst.replay.freezing import Draft, FreezeRefused, RecordedRun, freeze
 from redfirst.replay.project import Project, load_project
 from redfirst.replay.proof import prove
 from redfirst.replay.pseudonyms import CannotRedact
+from redfirst.replay.recorded_run import redacted
 from redfirst.replay.redaction import Redaction
 from redfirst.replay.secret_detectors import PERSONAL, SECRETS
 
@@ -173,6 +176,36 @@ def test_a_value_that_is_the_name_of_a_member_is_replaced(recorded: Record) -> N
         assert value not in texts(draft)
 
 
+def test_a_conversation_whose_first_words_are_replaced_is_still_that_run() -> None:
+    """Calls of a model alone are one run by their conversation, and its id depends on what was said first."""
+    asks = {"role": "user", "parts": [{"type": "text", "content": f"I am {MAIL}"}]}
+    wants = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "look", "arguments": {}}]}
+    hears = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "a lamp"}]}
+    ends = {"role": "assistant", "parts": [{"type": "text", "content": "It is a lamp."}]}
+    spans = [
+        Span(
+            trace_id=str(n) * 32,
+            span_id=str(n) * 16,
+            start_ns=n * 10,
+            end_ns=n * 10 + 1,
+            attributes={
+                "gen_ai.operation.name": "chat",
+                "gen_ai.conversation.id": "s-1",
+                "gen_ai.input.messages": json.dumps(heard),
+                "gen_ai.output.messages": json.dumps([said]),
+            },
+        )
+        for n, (heard, said) in enumerate([([asks], wants), ([asks, wants, hears], ends)], 1)
+    ]
+    run = read_trajectory(spans)
+    incident = RecordedRun(run=run, spans=spans)
+
+    new, _, made = redacted(incident, None, (), replace(KEY, personal=("email",)))
+
+    assert run.trace_ids == ("1" * 32, "2" * 32)
+    assert (new.run.run_id, new.run.request) == (run.run_id, f"I am {made.of[MAIL]}")
+
+
 def test_a_secret_is_found_on_every_surface_of_a_span(recorded: Record) -> None:
     """Span names, status, events and links are written into the trace of the scenario, too."""
     run = recorded(paying(MAIL, str), MAIL, (NEVER,))
@@ -282,6 +315,10 @@ def test_the_key_is_made_once_and_kept_for_its_owner(tmp_path: Path, monkeypatch
     assert (tmp_path / "home" / "redaction.key").stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv("REDFIRST_REDACTION_KEY", "mine")
     assert load_project(tmp_path).redaction().key == b"mine"
+    monkeypatch.delenv("REDFIRST_REDACTION_KEY")
+    (tmp_path / "home" / "redaction.key").write_bytes(b"")
+    with pytest.raises(ConfigurationError, match="key of the pseudonyms is empty"):
+        load_project(tmp_path).redaction()
 
 
 @pytest.mark.parametrize(
