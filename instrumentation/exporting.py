@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +15,8 @@ from typing import Any
 from opentelemetry import context as otel_context
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter
+
+from redfirst.instrumentation.forking import reset_in_children
 
 _log = logging.getLogger("redfirst.instrumentation")
 _SPAN_BYTES = 1500
@@ -50,9 +51,7 @@ class BoundedProcessor(SpanProcessor):
         self.last_export: float | None = None
         """When an export last succeeded, by ``time.time``."""
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            own = weakref.WeakMethod(self._reset)
-            os.register_at_fork(after_in_child=lambda: _called(own()))
+        reset_in_children(self._reset)
 
     def _reset(self) -> None:
         self.queue: deque[ReadableSpan] = deque()
@@ -185,11 +184,6 @@ class BoundedProcessor(SpanProcessor):
 
 
 _said: set[str] = set()
-
-
-def _called(reset: Callable[[], None] | None) -> None:
-    if reset is not None:
-        reset()
 
 
 def _number(name: str, otherwise: int) -> int:

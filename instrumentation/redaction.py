@@ -127,7 +127,9 @@ class Redactor:
         self._pairs = _pairs(self._keys)
         self._names: dict[str, str] = {}
         self._secrets: OrderedDict[str, None] = OrderedDict()
-        self._lock = threading.RLock()  # guards _secrets: many threads, and a stream collected as garbage in any of them
+        self._lock = (
+            threading.RLock()
+        )  # guards _secrets: many threads, and a stream collected as garbage in any of them
         self._quick = [(_hints(literals), literals, regex.search) for _, regex, literals in self._patterns]
         self._fine: set[str] = set()
         """Keys that were met and are none of ours."""

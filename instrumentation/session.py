@@ -15,7 +15,10 @@ from opentelemetry.context import Context
 from redfirst.evaluators import semconv
 from redfirst.instrumentation.opened import Opened
 
-_NAMES = {semconv.SESSION_ID: (semconv.SESSION_ID, semconv.CONVERSATION_ID), semconv.USER_ID: (semconv.USER_ID,)}
+_NAMES = {
+    semconv.SESSION_ID: (semconv.SESSION_ID, semconv.CONVERSATION_ID),
+    semconv.USER_ID: (semconv.USER_ID,),
+}
 
 
 @contextmanager

@@ -201,7 +201,9 @@ def _kept_key(path: Path) -> bytes:
                     file.write(secrets.token_hex(32).encode())
     key = files.read(path)
     if not key:
-        raise ConfigurationError(f"{path}: the key of the pseudonyms is empty; delete the file and freeze again.")
+        raise ConfigurationError(
+            f"{path}: the key of the pseudonyms is empty; delete the file and freeze again."
+        )
     return key
 
 

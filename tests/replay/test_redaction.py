@@ -164,10 +164,11 @@ def test_a_member_is_replaced_by_its_name_and_a_number_stays_one(recorded: Recor
 
 def test_a_value_that_is_the_name_of_a_member_is_replaced(recorded: Record) -> None:
     """State is often kept by customer or address; also in JSON that is indented."""
-    kept = {"by_mail": {MAIL: {"clientSecret": "correct horse"}}, "text": '\n {"dbPassword": "battery staple"}'}
-    draft = frozen(
-        recorded, replace(KEY, personal=("email",)), request="who is it?", argument=lambda _: kept
-    )
+    kept = {
+        "by_mail": {MAIL: {"clientSecret": "correct horse"}},
+        "text": '\n {"dbPassword": "battery staple"}',
+    }
+    draft = frozen(recorded, replace(KEY, personal=("email",)), request="who is it?", argument=lambda _: kept)
     (response,) = draft.scenario.tools["pay"].responses
     (made,) = response.when["to"]["by_mail"]
 
@@ -179,7 +180,10 @@ def test_a_value_that_is_the_name_of_a_member_is_replaced(recorded: Record) -> N
 def test_a_conversation_whose_first_words_are_replaced_is_still_that_run() -> None:
     """Calls of a model alone are one run by their conversation, and its id depends on what was said first."""
     asks = {"role": "user", "parts": [{"type": "text", "content": f"I am {MAIL}"}]}
-    wants = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "look", "arguments": {}}]}
+    wants = {
+        "role": "assistant",
+        "parts": [{"type": "tool_call", "id": "c", "name": "look", "arguments": {}}],
+    }
     hears = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "a lamp"}]}
     ends = {"role": "assistant", "parts": [{"type": "text", "content": "It is a lamp."}]}
     spans = [
