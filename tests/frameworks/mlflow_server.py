@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .conftest import Started, surroundings
-from .phoenix import _free_ports
+from .phoenix import free_ports
 
 READ = """
 import json, sys
@@ -34,7 +34,7 @@ class Mlflow:
     """One server on a free port, with its database in a folder."""
 
     def __init__(self, python: Path, folder: Path, notes: Path) -> None:
-        (port,) = _free_ports(1)
+        (port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
         self._python, self._folder, self._port = python, folder, port
         self._log = folder / "mlflow.log"
