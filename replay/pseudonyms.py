@@ -95,6 +95,8 @@ class Pseudonyms:
             return value
         if isinstance(value, int):
             return int(self.text(str(value)))
+        if isinstance(value, float):
+            return float(self.text(repr(value)))
         if isinstance(value, Mapping):
             return {self.text(key): self.value(item) for key, item in value.items()}
         if isinstance(value, tuple | list):
@@ -146,3 +148,5 @@ def leaves(names: tuple[str, ...], value: Json) -> Iterator[tuple[tuple[str, ...
         yield names, value
     elif isinstance(value, int) and not isinstance(value, bool):
         yield names, str(value)
+    elif isinstance(value, float) and _DIGITS.match(repr(value)):  # not one with an exponent, nor NaN
+        yield names, repr(value)

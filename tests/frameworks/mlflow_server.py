@@ -39,14 +39,20 @@ class Mlflow:
         self._python, self._folder, self._port = python, folder, port
         self._log = folder / "mlflow.log"
         self._started: Started | None = None
-        self._environment = surroundings(notes, HOME=str(folder), MLFLOW_DISABLE_TELEMETRY="true")
+        self._environment = surroundings(
+            notes,
+            HOME=str(folder),
+            MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false",
+            MLFLOW_DISABLE_TELEMETRY="true",
+        )
 
     def start(self, *, within: float = 200) -> None:
         """Start it and wait until it answers."""
         store = f"sqlite:///{self._folder / 'mlflow.db'}"
         command = [
             *(self._python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self._port)),
-            *("--backend-store-uri", store, "--workers", "1"),
+            *("--backend-store-uri", store, "--default-artifact-root", str(self._folder / "artifacts")),
+            *("--workers", "1"),
         ]
         self._started = Started.of(
             command, cwd=self._folder, env=self._environment, log=self._log, quiet=True

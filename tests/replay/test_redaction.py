@@ -162,6 +162,21 @@ def test_a_member_is_replaced_by_its_name_and_a_number_stays_one(recorded: Recor
     assert draft.scenario.request.text == f"my account is {number}"
 
 
+def test_a_number_with_a_fraction_is_replaced_by_one(recorded: Record) -> None:
+    """A place on the map tells where somebody lives."""
+    draft = frozen(
+        recorded,
+        replace(KEY, keys=("latitude",)),
+        request="where am I?",
+        argument=lambda _: {"latitude": 59.9139, "size": 1e300},
+    )
+    (response,) = draft.scenario.tools["pay"].responses
+
+    assert re.fullmatch(r"[1-9]\d\.\d{1,4}", str(response.when["to"]["latitude"]))
+    assert response.when["to"]["size"] == 1e300
+    assert "59.9139" not in texts(draft)
+
+
 def test_a_value_that_is_the_name_of_a_member_is_replaced(recorded: Record) -> None:
     """State is often kept by customer or address; also in JSON that is indented."""
     kept = {
