@@ -44,6 +44,7 @@ class Mlflow:
             HOME=str(folder),
             MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false",
             MLFLOW_DISABLE_TELEMETRY="true",
+            MLFLOW_MODEL_CATALOG_URI="",  # prices, which it would fetch for spans with tokens
         )
 
     def start(self, *, within: float = 200) -> None:
