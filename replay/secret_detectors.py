@@ -51,7 +51,7 @@ SECRETS: Mapping[str, Detector] = {
     "stripe_key": _pattern(r"(?<!\w)[rs]k_live_[A-Za-z0-9]{16,}"),
     "jwt": _pattern(r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
     "bearer_token": _pattern(r"(?i)(?<!\w)bearer ([\w.~+/-]{16,}=*)", 1),
-    "password_in_url": _pattern(r"(?i)[a-z][a-z0-9+.-]*://[^\s/:@\"'\\]+:([^\s/@\"'\\]{4,})@", 1),
+    "password_in_url": _pattern(r"(?i)[a-z][a-z0-9+.-]{0,30}://[^\s/:@\"'\\]+:([^\s/@\"'\\]{4,})@", 1),
     "card": _cards,
     "iban": _ibans,
 }

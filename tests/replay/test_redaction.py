@@ -315,6 +315,14 @@ def test_each_detector_finds_its_kind_and_nothing_in_plain_text(name: str) -> No
     )
 
 
+def test_a_long_word_holds_no_detector_up() -> None:
+    """Of a file's bytes in hexadecimal each place is looked at once."""
+    word = "ab" * 250_000
+
+    for name, detector in {**SECRETS, **PERSONAL}.items():
+        assert list(detector(word)) == [], name
+
+
 def test_personal_data_is_found_by_form() -> None:
     """Addresses with their domain, numbers with their country."""
     said = "ann.b@example.org or +45 20 12 34 56, order 12345678"
