@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -16,6 +14,7 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 
 from redfirst.instrumentation.counted_export import CountedExport, uncounted
 from redfirst.instrumentation.counts import ExporterCounts, SpanCounts
+from redfirst.instrumentation.forking import reset_in_children
 from redfirst.instrumentation.guard import guarded
 from redfirst.instrumentation.provider import settings
 
@@ -49,9 +48,7 @@ class SpanCounter(SpanProcessor):
         self.reset()
         if made:
             provider.sampler = CountedSampler(provider.sampler, self)
-        if hasattr(os, "register_at_fork"):
-            own = weakref.WeakMethod(self.reset)
-            os.register_at_fork(after_in_child=lambda: _called(own()))
+        reset_in_children(self.reset)
 
     def reset(self) -> None:
         """Begin at zero: a forked child has its own spans, and the SDK empties its queues."""
@@ -168,11 +165,6 @@ class CountedSampler(Sampler):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sampler, name)
-
-
-def _called(reset: Callable[[], None] | None) -> None:
-    if reset is not None:
-        reset()
 
 
 def looked_at(provider: Any) -> SpanCounts:

@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +15,8 @@ from typing import Any
 from opentelemetry import context as otel_context
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter
+
+from redfirst.instrumentation.forking import reset_in_children
 
 _log = logging.getLogger("redfirst.instrumentation")
 _SPAN_BYTES = 1500
@@ -50,9 +51,7 @@ class BoundedProcessor(SpanProcessor):
         self.last_export: float | None = None
         """When an export last succeeded, by ``time.time``."""
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            own = weakref.WeakMethod(self._reset)
-            os.register_at_fork(after_in_child=lambda: _called(own()))
+        reset_in_children(self._reset)
 
     def _reset(self) -> None:
         self.queue: deque[ReadableSpan] = deque()
@@ -60,7 +59,9 @@ class BoundedProcessor(SpanProcessor):
         self._bytes = 0
         self.bytes_full = 0
         """Spans dropped because the queued ones were too large."""
-        self._lock = threading.Lock()  # guards the queue, its sizes and the worker
+        self._lock = threading.RLock()
+        """Guards the queue, its sizes and the worker. A stream that is collected as garbage while a thread holds it
+        ends its span in that thread."""
         self._due = threading.Event()
         self._taken = 0
         self._gone = threading.Condition(threading.Lock())
@@ -135,7 +136,8 @@ class BoundedProcessor(SpanProcessor):
             with self._lock:
                 count = min(self._batch, len(self.queue))
                 spans = [self.queue.popleft() for _ in range(count)]
-                self._bytes -= sum(self._sizes.popleft() for _ in range(count))
+                freed = sum([self._sizes.popleft() for _ in range(count)])
+                self._bytes -= freed
                 self._taken += count
             try:
                 self._export(spans)
@@ -182,11 +184,6 @@ class BoundedProcessor(SpanProcessor):
 
 
 _said: set[str] = set()
-
-
-def _called(reset: Callable[[], None] | None) -> None:
-    if reset is not None:
-        reset()
 
 
 def _number(name: str, otherwise: int) -> int:

@@ -19,7 +19,6 @@ from time import time_ns
 from types import MappingProxyType
 from typing import Any
 
-from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.context import Context
@@ -50,7 +49,6 @@ _UNSET = trace.Status(trace.StatusCode.UNSET)
 _STATE = trace.TraceState()
 _FLAGS = [TraceFlags(value) for value in range(4)]
 _SPAN_KEY = trace.propagation._SPAN_KEY
-_SUPPRESSED = otel_context._SUPPRESS_INSTRUMENTATION_KEY
 _ENOUGH_ATTRIBUTES = 64
 """A lower limit is left to the SDK's own containers."""
 _SILENT = (sdk.SpanProcessor, BatchSpanProcessor, SimpleSpanProcessor, BoundedProcessor)

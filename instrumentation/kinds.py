@@ -118,7 +118,7 @@ class Kind(ABC):
                 if arguments is not None and made.decision[2]:
                     try:
                         if SESSION_ID in context or USER_ID in context:
-                            write_identity(made.data, context)
+                            write_identity(made, context)
                         self.on_call(made, arguments)
                     except Exception as error:
                         swallow("record the arguments of a call", error)

@@ -74,14 +74,12 @@ def _attributes(
             made[key], by = redactor.whole(value)
             if by:
                 notes.append((key, by))
-        elif isinstance(value, str):
-            made[key] = value if key in _OURS else _text(redactor, value, notes, key)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            made[key] = _number(redactor, value, notes, key)
-        elif isinstance(value, Sequence):
-            made[key] = [_text(redactor, one, notes, key) if isinstance(one, str) else one for one in value]
-        else:
+        elif key in _OURS:
             made[key] = value
+        elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+            made[key] = [_shown(redactor, one, notes, key) for one in value]
+        else:
+            made[key] = _shown(redactor, value, notes, key)
     return made
 
 
@@ -95,7 +93,9 @@ def _text(redactor: Redactor, text: str, notes: list[tuple[str, list[str]]], key
     return shown
 
 
-def _number(redactor: Redactor, value: float, notes: list[tuple[str, list[str]]], key: str) -> Any:
+def _shown(redactor: Redactor, value: Any, notes: list[tuple[str, list[str]]], key: str) -> Any:
+    if isinstance(value, str):
+        return _text(redactor, value, notes, key)
     shown, by = redactor.data(value)
     if by:
         notes.append((key, by))

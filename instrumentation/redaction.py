@@ -27,7 +27,7 @@ from redfirst.instrumentation.guard import swallow
 KEY_VARIABLE = "REDFIRST_REDACTION_KEY"
 _TOKEN = re.compile(r"<redacted:[0-9a-f]{16}>")
 _WHOLE_TOKEN = re.compile(r"<redacted:[0-9a-f]{16}>\Z")
-_ESCAPE = re.compile(_TOKEN.pattern + r"|\\+(?:[abfnrtv'\"/]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})")
+_ESCAPE = re.compile(_TOKEN.pattern + r"|\\{1,64}(?:[abfnrtv'\"/]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})")
 _NOTHING = ("null", "None")
 FAILED = "<redacted: the redaction failed>"
 """Stands in place of a value that could not be redacted."""
@@ -127,7 +127,9 @@ class Redactor:
         self._pairs = _pairs(self._keys)
         self._names: dict[str, str] = {}
         self._secrets: OrderedDict[str, None] = OrderedDict()
-        self._lock = threading.Lock()  # guards _secrets: calls of many threads
+        self._lock = (
+            threading.RLock()
+        )  # guards _secrets: many threads, and a stream collected as garbage in any of them
         self._quick = [(_hints(literals), literals, regex.search) for _, regex, literals in self._patterns]
         self._fine: set[str] = set()
         """Keys that were met and are none of ours."""
@@ -220,7 +222,7 @@ class Redactor:
         return True
 
     def _no_match_in(self, text: str) -> bool:
-        if self._pairs is not None and self._pairs.search(text):
+        if self._pairs is not None and self._names_a_key(text) and self._pairs.search(text):
             return False
         for hints, literals, search in self._quick:
             for hint in hints:
@@ -263,7 +265,7 @@ class Redactor:
         return data
 
     def _string(self, text: str, paths: Sequence[tuple[str, ...]], by: list[str], depth: int) -> str:
-        if text[:1] in ("{", "[", '"') and (self._keys or paths or "\\" in text):
+        if text.lstrip()[:1] in ("{", "[", '"') and (self._keys or paths or "\\" in text):
             try:
                 inside = _parsed(text)
             except (ValueError, RecursionError):
@@ -277,7 +279,7 @@ class Redactor:
     def _matched(self, text: str, by: list[str]) -> str:
         """The text without the values of our keys, as JSON, ``repr`` or an assignment writes them, and without what the
         patterns match, also where an escape hides a word's edge."""
-        if self._pairs is not None:
+        if self._pairs is not None and self._names_a_key(text):
             text = self._pairs.sub(lambda found: self._said(found, by), text)
         for name, regex, literals in self._patterns:
             if _may_match(literals, text):
@@ -287,6 +289,11 @@ class Redactor:
                     times += some
                 by += [name] * times
         return text
+
+    def _names_a_key(self, text: str) -> bool:
+        """Whether one of our keys stands anywhere in it: most texts are through with that, at the speed of memory."""
+        folded = text.casefold()
+        return any(key in folded for key in self._keys)
 
     def _said(self, found: re.Match[str], by: list[str]) -> str:
         quote, secret = found["quote"] or "", found["quoted"]
@@ -328,14 +335,15 @@ class Redactor:
 
 
 def _pairs(keys: Iterable[str]) -> re.Pattern[str] | None:
-    """A key and its value inside a text, however often its quotes are escaped. A value that does not end (the text was
+    """A key and its value inside a text, of which the quotes are escaped six times at most: a longer run of backslashes
+    would be tried from each of its places. A value that does not end (the text was
     cut), or that is no plain one, goes to the end of the text: what is not understood is taken out."""
     names = "|".join(sorted(map(re.escape, keys), key=len, reverse=True))
     if not names:
         return None
     quoted = r"(?P<quote>\\*[\"'])(?P<quoted>.*?)(?:(?<!\\)(?P=quote)|\Z)"
     return re.compile(
-        rf"(?is)(?P<before>(?P<edge>\\*[\"'])(?P<key>{names})(?P=edge)\s*[:=]\s*(?=\S)|\b(?P<name>{names})\s*=\s*(?=\\*[\"']))"
+        rf"(?is)(?P<before>(?P<edge>\\{{0,64}}[\"'])(?P<key>{names})(?P=edge)\s*[:=]\s*(?=\S)|\b(?P<name>{names})\s*=\s*(?=\\*[\"']))"
         rf"(?:{quoted}|(?P<bare>[^\s\"'\\,\]}}{{\[]+|[{{\[].*))"
     )
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from opentelemetry import context as otel_context
 from opentelemetry.context import Context
 
 from redfirst.evaluators import semconv
-from redfirst.instrumentation.capture import bounded
+from redfirst.instrumentation.opened import Opened
+
+_NAMES = {
+    semconv.SESSION_ID: (semconv.SESSION_ID, semconv.CONVERSATION_ID),
+    semconv.USER_ID: (semconv.USER_ID,),
+}
 
 
 @contextmanager
@@ -41,10 +45,7 @@ def identity(context: Context) -> dict[str, str]:
     return found
 
 
-def write_identity(data: dict[str, Any], context: Context) -> None:
+def write_identity(opened: Opened, context: Context) -> None:
     """Write session and user under the names of both vocabularies."""
-    session_id, user = context.get(semconv.SESSION_ID), context.get(semconv.USER_ID)
-    if session_id is not None and isinstance(session_id, str) and session_id:
-        data[semconv.SESSION_ID] = data[semconv.CONVERSATION_ID] = bounded(session_id)[0]
-    if user is not None and isinstance(user, str) and user:
-        data[semconv.USER_ID] = bounded(user)[0]
+    for key, value in identity(context).items():
+        opened.say(value, *_NAMES[key])

@@ -271,7 +271,7 @@ class _Stream(_Handed):
         weakref.finalize(self, kind.finish_stream, opened, None, early=True).atexit = False
 
     def __iter__(self) -> Iterator[Any]:
-        return self._redfirst_steps  # type: ignore[no-any-return] # a generator
+        return self  # as long as somebody iterates, it is no garbage
 
     def __next__(self) -> Any:
         return next(self._redfirst_steps)
@@ -297,7 +297,7 @@ class _AsyncStream(_Handed):
         weakref.finalize(self, kind.finish_stream, opened, None, early=True).atexit = False
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        return self._redfirst_steps  # type: ignore[no-any-return] # an async generator
+        return self
 
     async def __anext__(self) -> Any:
         return await anext(self._redfirst_steps)

@@ -29,7 +29,9 @@ def refuse_derived(run: Trajectory, made: Pseudonyms) -> None:
     ]  # one value inside another, or in another spelling: code may have made the one of the other
     for call in run.tool_calls:
         for key, value in (call.arguments or {}).items():
-            for _, text in leaves((key,), value):
+            for names, text in leaves((key,), value):
+                if not names:
+                    continue  # the code's own name for a member
                 left = text
                 for pseudonym in made.of.values():
                     left = left.replace(pseudonym, "")

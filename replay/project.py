@@ -133,6 +133,7 @@ class Project:
 
         Raises:
             CannotWrite: there is none yet, and it cannot be kept.
+            ConfigurationError: the one that was kept cannot be read, or is empty.
         """
         wanted = self.settings.redaction
         given = os.environ.get("REDFIRST_REDACTION_KEY")
@@ -198,7 +199,12 @@ def _kept_key(path: Path) -> bytes:
                 descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(secrets.token_hex(32).encode())
-    return files.read(path)
+    key = files.read(path)
+    if not key:
+        raise ConfigurationError(
+            f"{path}: the key of the pseudonyms is empty; delete the file and freeze again."
+        )
+    return key
 
 
 def load_project(start: Path) -> Project:

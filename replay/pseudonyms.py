@@ -88,15 +88,17 @@ class Pseudonyms:
         return any(one in said for one in self.of.values())
 
     def value(self, value: Json) -> Json:
-        """The value of an attribute, with every value in it replaced."""
+        """The value of an attribute, with every value in it replaced, in names of members, too."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, bool) or value is None or isinstance(value, bytes):
             return value
         if isinstance(value, int):
             return int(self.text(str(value)))
+        if isinstance(value, float):
+            return float(self.text(repr(value)))
         if isinstance(value, Mapping):
-            return {key: self.value(item) for key, item in value.items()}
+            return {self.text(key): self.value(item) for key, item in value.items()}
         if isinstance(value, tuple | list):
             return type(value)(self.value(item) for item in value)
         return value
@@ -123,15 +125,19 @@ def _spellings(value: str) -> set[str]:
 
 
 def leaves(names: tuple[str, ...], value: Json) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each text and number in a value, with the names of the members it stands in; JSON texts are looked into."""
+    """Each text and number in a value, with the names of the members it stands in; JSON texts are looked into.
+
+    A member's name is a text, too, and comes without names: state is often kept by customer or address.
+    """
     if isinstance(value, Mapping):
         for key, item in value.items():
+            yield (), str(key)
             yield from leaves((*names, str(key)), item)
     elif isinstance(value, tuple | list):
         for item in value:
             yield from leaves(names, item)
     elif isinstance(value, str):
-        if value[:1] in '{["':
+        if value.lstrip()[:1] in '{["':
             try:
                 read = json.loads(value)
             except (ValueError, RecursionError):
@@ -142,3 +148,5 @@ def leaves(names: tuple[str, ...], value: Json) -> Iterator[tuple[tuple[str, ...
         yield names, value
     elif isinstance(value, int) and not isinstance(value, bool):
         yield names, str(value)
+    elif isinstance(value, float) and _DIGITS.match(repr(value)):  # not one with an exponent, nor NaN
+        yield names, repr(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redfirst.evaluators import LogRecord, Outcome, RedfirstError, Span, Trajectory, Verdict
 from redfirst.evaluators.canonical import same
@@ -70,5 +70,6 @@ def redacted(
 
 def _without(recorded: RecordedRun, checks: Sequence[Check], made: Pseudonyms) -> RecordedRun:
     spans, logs = replaced(recorded.spans, recorded.logs, made)
-    (run,) = [one for one in read_runs(spans, logs) if one.run_id == recorded.run.run_id]
+    (run,) = [one for one in read_runs(spans, logs) if recorded.run.trace_ids[0] in one.trace_ids]
+    run = replace(run, run_id=recorded.run.run_id)  # that of a conversation depends on its first words
     return RecordedRun(run=run, spans=spans, logs=logs, verdicts=judge(run, checks))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from redfirst.evaluators import LogRecord, Span
+from redfirst.evaluators.span import AttributeValue
 from redfirst.replay.pseudonyms import SHORTEST, CannotRedact, Pseudonyms, leaves
 from redfirst.replay.secret_detectors import PERSONAL, SECRET_KEYS, SECRETS
 
@@ -47,7 +48,7 @@ def found_in(
         for label in redaction.personal:
             for value in PERSONAL[label](text):
                 made.add(label, value)
-        for label, value in _secrets(names[-1], text):
+        for label, value in _secrets(names[-1] if names else "", text):
             if redaction.refuse_secrets and value not in made.of:
                 raise CannotRedact(f"a secret ({label}) stands in {where}; secrets: refuse is set.")
             made.add(label, value)
@@ -70,9 +71,14 @@ def _leaves(spans: Sequence[Span], logs: Sequence[LogRecord]) -> Iterator[tuple[
         for key, value in {**span.resource, **span.attributes}.items():
             yield from ((f"{where}, {key}", *leaf) for leaf in leaves((key.rpartition(".")[2],), value))
         for event in span.events:
+            yield f"{where}, event", (), event.name
             for key, value in event.attributes.items():
                 yield from ((f"{where}, event {event.name}", *leaf) for leaf in leaves((key,), value))
-        yield f"{where}, status", ("status",), span.status_message
+        for link in span.links:
+            for key, value in link.attributes.items():
+                yield from ((f"{where}, link", *leaf) for leaf in leaves((key,), value))
+        yield f"{where}, name", (), span.name
+        yield f"{where}, status", (), span.status_message
     for log in logs:
         for key, value in {**log.attributes, "body": log.body}.items():
             yield from ((f"log record of span {log.span_id}", *leaf) for leaf in leaves((key,), value))
@@ -87,13 +93,22 @@ def replaced(
             span,
             name=made.text(span.name),
             status_message=made.text(span.status_message),
-            attributes=made.value(span.attributes),
-            resource=made.value(span.resource),
-            events=tuple(replace(event, attributes=made.value(event.attributes)) for event in span.events),
+            attributes=_values(span.attributes, made),
+            resource=_values(span.resource, made),
+            events=tuple(
+                replace(event, name=made.text(event.name), attributes=_values(event.attributes, made))
+                for event in span.events
+            ),
+            links=tuple(replace(link, attributes=_values(link.attributes, made)) for link in span.links),
         )
         for span in spans
     ]
     new_logs = [
-        replace(log, body=made.value(log.body), attributes=made.value(log.attributes)) for log in logs
+        replace(log, body=made.value(log.body), attributes=_values(log.attributes, made)) for log in logs
     ]
     return new_spans, new_logs
+
+
+def _values(attributes: Mapping[str, AttributeValue], made: Pseudonyms) -> dict[str, AttributeValue]:
+    """Attributes under the names that conventions give them."""
+    return {key: made.value(value) for key, value in attributes.items()}

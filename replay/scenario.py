@@ -33,6 +33,7 @@ from redfirst.replay.scenario_parts import (
     ResponsePart,
     ToolPart,
     WorldPart,
+    refused,
 )
 
 __all__ = [
@@ -191,11 +192,7 @@ def parse(text: str, source: str) -> Scenario:
     try:
         return Scenario.model_validate(data)
     except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the file"
-        raise document.fault(
-            first["loc"], f"{where}: {first['msg'].removeprefix('Value error, ')}."
-        ) from None
+        raise refused(document, problem) from None
 
 
 def _other_version(schema: object) -> str:

@@ -12,12 +12,13 @@ from pydantic import (
     Field,
     SerializationInfo,
     SerializerFunctionWrapHandler,
+    ValidationError,
     field_validator,
     model_serializer,
     model_validator,
 )
 
-from redfirst.evaluators import ConfigurationError
+from redfirst.evaluators import ConfigurationError, strict_yaml
 from redfirst.evaluators.check import check_from_spec
 
 Json = Any
@@ -30,6 +31,13 @@ class Part(BaseModel):
     """Frozen, and without a key that nobody reads."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+def refused(document: strict_yaml.Document, problem: ValidationError) -> ConfigurationError:
+    """The first thing that is wrong in a document, with its line."""
+    first = problem.errors(include_url=False)[0]
+    where = ".".join(str(step) for step in first["loc"]) or "the file"
+    return document.fault(first["loc"], f"{where}: {first['msg'].removeprefix('Value error, ')}.")
 
 
 class LaterTurn(Part):

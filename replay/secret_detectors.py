@@ -51,7 +51,7 @@ SECRETS: Mapping[str, Detector] = {
     "stripe_key": _pattern(r"(?<!\w)[rs]k_live_[A-Za-z0-9]{16,}"),
     "jwt": _pattern(r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
     "bearer_token": _pattern(r"(?i)(?<!\w)bearer ([\w.~+/-]{16,}=*)", 1),
-    "password_in_url": _pattern(r"(?i)[a-z][a-z0-9+.-]*://[^\s/:@\"'\\]+:([^\s/@\"'\\]{4,})@", 1),
+    "password_in_url": _pattern(r"(?i)[a-z][a-z0-9+.-]{0,30}://[^\s/:@\"'\\]+:([^\s/@\"'\\]{4,})@", 1),
     "card": _cards,
     "iban": _ibans,
 }
@@ -62,7 +62,7 @@ PERSONAL: Mapping[str, Detector] = {
 }
 """Looked for when they are asked for."""
 SECRET_KEYS = re.compile(
-    r"(?i)^(?:.*[_-])?(?:password|passwd|passphrase|secret|api[_-]?key|apikey|(?:access|refresh|auth|session)[_-]?token"
-    r"|authorization|private[_-]?key)$"
+    r"^(?:.*[_-]|.*[a-z0-9](?=[A-Z]))?(?i:password|passwd|passphrase|secret|api[_-]?key"
+    r"|(?:access|refresh|auth|session)[_-]?token|authorization|private[_-]?key)$"
 )
 """Names of values that are secret whatever they look like."""

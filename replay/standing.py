@@ -97,13 +97,18 @@ def standing(folder: Folder) -> Standing:
         events = frozenset(str(row["events_sha256"]) for row in proof["red"])
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         return Standing(proven=False, because=f"void: {PROOF_FILE} is damaged ({problem})")
-    found = folder.hashes()
-    changed = sorted(name for name in HASHED_FILES if recorded.get(name) != found.get(name))
-    if changed:
-        return Standing(proven=False, because=f"void: {changed[0]} changed since the proof", agent=agent)
+    changed = _changed(folder, recorded)
+    if changed is not None:
+        return Standing(proven=False, because=f"void: {changed} changed since the proof", agent=agent)
     return Standing(
         proven=True, level=level, agent=agent, rate=counted, signature=signature, red_events=events
     )
+
+
+def _changed(folder: Folder, recorded: Mapping[str, Json]) -> str | None:
+    """The first file that is another than the recorded one, or is gone or new; ``None`` when none is."""
+    found = folder.hashes()
+    return min((name for name in HASHED_FILES if recorded.get(name) != found.get(name)), default=None)
 
 
 def _held(folder: Folder) -> Standing:
@@ -119,10 +124,9 @@ def _held(folder: Folder) -> Standing:
         recorded, green = dict(body["files"]), int(body["green"])
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         return Standing(proven=False, because=f"void: {HELD_FILE} is damaged ({problem})")
-    found = folder.hashes()
-    changed = sorted(name for name in HASHED_FILES if recorded.get(name) != found.get(name))
-    if changed:
-        return Standing(proven=False, because=f"void: {changed[0]} changed since the replays")
+    changed = _changed(folder, recorded)
+    if changed is not None:
+        return Standing(proven=False, because=f"void: {changed} changed since the replays")
     return Standing(
         proven=False, held=green, because=f"a sample, green in {green} replays; never seen to fail"
     )

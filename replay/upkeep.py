@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 from redfirst.evaluators import ConfigurationError, strict_yaml
 from redfirst.replay import files
 from redfirst.replay.drift_file import read_mark
-from redfirst.replay.scenario_parts import Part
+from redfirst.replay.scenario_parts import Part, refused
 
 UPKEEP_FILE = "upkeep.yaml"
 LONGEST_QUARANTINE = timedelta(days=14)
@@ -107,8 +107,4 @@ def _read(path: Path) -> UpkeepFile:
     try:
         return UpkeepFile.model_validate(document.data)
     except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "the file"
-        raise document.fault(
-            first["loc"], f"{where}: {first['msg'].removeprefix('Value error, ')}."
-        ) from None
+        raise refused(document, problem) from None

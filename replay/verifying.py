@@ -18,7 +18,7 @@ from redfirst.evaluators import ConfigurationError
 from redfirst.evaluators.statistics.planning import greens_against_luck
 from redfirst.evaluators.statistics.proportions import clopper_pearson, clopper_pearson_lower
 from redfirst.evaluators.statistics.repetition import pass_hat_k
-from redfirst.replay.asked import Asked, Mode
+from redfirst.replay.asked import INFRA_RETRIES, Asked, Mode
 from redfirst.replay.divergence import first_divergence
 from redfirst.replay.outcome import Result, RunOutcome
 from redfirst.replay.project import Project
@@ -113,7 +113,7 @@ class Fix:
     runs: int | None = None
     most: int = MOST_RUNS
     luck: float = LUCK
-    infra_retries: int = 2
+    infra_retries: int = INFRA_RETRIES
 
     def require_sense(self) -> None:
         """Let only what can be done through.
@@ -121,6 +121,9 @@ class Fix:
         Raises:
             ConfigurationError: a number that is none, or two sources of the rate.
         """
+        for option, number in (("--runs", self.runs), ("--most", self.most)):
+            if number is not None and number < 1:
+                raise ConfigurationError(f"{option} {number}: give a number of at least 1.")
         if self.rate is not None and not 0 < self.rate <= 1:
             raise ConfigurationError(f"--rate {self.rate}: give a share above 0 and at most 1.")
         if self.rate is not None and self.before is not None:

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ def _recorded(folder: Path, name: str, checks: Sequence[Check]) -> RecordedRun:
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     configure(provider=provider)
     try:
-        with _importable(folder, name):
+        with chdir(folder), _importable(folder, name):
             call(load(f"{name}:make"), {"text": REQUEST})
         spans = decode_traces(json.dumps(to_otlp_json(exporter.get_finished_spans())).encode())
     finally:

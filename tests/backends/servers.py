@@ -11,14 +11,15 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
-from tests.frameworks.conftest import DEV, Started, environment_of, surroundings, without
+from tests.frameworks.conftest import DEV, Started, environment_of, without
+from tests.frameworks.mlflow_server import Mlflow
 from tests.frameworks.phoenix import Phoenix, free_ports
 
 Json = Any
@@ -123,35 +124,14 @@ class MlflowBackend:
     """MLflow's tracking server, without its job workers."""
 
     def __init__(self, folder: Path, notes: Path) -> None:
-        self._program = environment_of("mlflow", "bin/mlflow")
-        (port,) = free_ports(1)
-        self.url = f"http://127.0.0.1:{port}"
-        self._folder = folder
-        self._log = folder / "mlflow.log"
-        self._port = port
-        self._environment = surroundings(
-            notes,
-            HOME=str(folder),
-            MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false",
-            MLFLOW_DISABLE_TELEMETRY="true",
-            PATH=f"{self._program.parent}:/usr/bin:/bin",
-        )
-        self._started: Started | None = None
+        self._server = Mlflow(environment_of("mlflow", "bin/python"), folder, notes)
+        self.url = self._server.url
 
     def start(self) -> None:
-        store = f"sqlite:///{self._folder}/mlflow.db"
-        command: Sequence[str | Path] = [
-            *(self._program, "server", "--host", "127.0.0.1", "--port", str(self._port), "--workers", "1"),
-            *("--backend-store-uri", store, "--default-artifact-root", str(self._folder / "artifacts")),
-        ]
-        self._started = Started.of(
-            command, cwd=self._folder, env=self._environment, log=self._log, quiet=True
-        )
-        ready(f"{self.url}/health", self._started, self._log)
+        self._server.start(within=STARTS_WITHIN)
 
     def end(self) -> None:
-        if self._started is not None:
-            self._started.end()
+        self._server.end()
 
     def take(self, body: bytes) -> None:
         ask(f"{self.url}/v1/traces", "POST", body, {"x-mlflow-experiment-id": "0"})

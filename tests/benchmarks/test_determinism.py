@@ -34,9 +34,15 @@ def test_a_program_that_makes_calls_at_once_is_proven(tmp_path: Path, way: str) 
     assert prove_one(tmp_path, one).proven
 
 
-def test_a_planted_race_is_named(tmp_path: Path) -> None:
-    """A pool's results in the order in which they came."""
-    number, one = next((n, one) for n, one in enumerate(PLANTED) if "as_completed" in one.what)
+@pytest.mark.parametrize("what", ["as_completed of a pool", "the time of a file"])
+def test_what_is_planted_is_named_and_leaves_nothing_behind(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool's results in the order in which they came; a file that the program makes where it runs."""
+    number, one = next((n, one) for n, one in enumerate(PLANTED) if one.what == what)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
 
     proof = plant(tmp_path, number, one)
     assert as_expected(one, proof), proof
+    assert not list(Path.cwd().iterdir())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .conftest import Started, surroundings
-from .phoenix import _free_ports
+from .phoenix import free_ports
 
 READ = """
 import json, sys
@@ -34,19 +34,26 @@ class Mlflow:
     """One server on a free port, with its database in a folder."""
 
     def __init__(self, python: Path, folder: Path, notes: Path) -> None:
-        (port,) = _free_ports(1)
+        (port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{port}"
         self._python, self._folder, self._port = python, folder, port
         self._log = folder / "mlflow.log"
         self._started: Started | None = None
-        self._environment = surroundings(notes, HOME=str(folder), MLFLOW_DISABLE_TELEMETRY="true")
+        self._environment = surroundings(
+            notes,
+            HOME=str(folder),
+            MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false",
+            MLFLOW_DISABLE_TELEMETRY="true",
+            MLFLOW_MODEL_CATALOG_URI="",  # prices, which it would fetch for spans with tokens
+        )
 
     def start(self, *, within: float = 200) -> None:
         """Start it and wait until it answers."""
         store = f"sqlite:///{self._folder / 'mlflow.db'}"
         command = [
             *(self._python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self._port)),
-            *("--backend-store-uri", store, "--workers", "1"),
+            *("--backend-store-uri", store, "--default-artifact-root", str(self._folder / "artifacts")),
+            *("--workers", "1"),
         ]
         self._started = Started.of(
             command, cwd=self._folder, env=self._environment, log=self._log, quiet=True

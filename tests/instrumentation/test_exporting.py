@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from redfirst.instrumentation import configure, exporting, force_flush, provider, shutdown, span_counts, tool
@@ -131,10 +132,36 @@ def test_the_age_of_the_last_export_is_told(exporter: Exporter, monkeypatch: pyt
     configure()
     assert counted().last_export_age is None
     look("a")
+    monkeypatch.setattr(exporting.time, "time", lambda: 1_000.0)
     force_flush()
-    monkeypatch.setattr(exporting.time, "time", lambda: 0)
-    age = counted().last_export_age
-    assert age is not None
+    monkeypatch.setattr(exporting.time, "time", lambda: 1_007.0)
+    assert counted().last_export_age == 7.0
+
+
+def test_a_span_that_ends_while_its_own_thread_works_on_the_queue_is_queued(exporter: Exporter) -> None:
+    """The collector of garbage ends the spans of streams in whatever thread it runs, between any two lines."""
+    processor = exporting.BoundedProcessor(exporter)
+    ended: Any = TracerProvider(shutdown_on_exit=False).get_tracer("t").start_span("a")
+    ended.end()
+
+    class Sizes(deque[int]):
+        def popleft(self) -> int:
+            if not exporter.names and len(processor.queue) == 0:
+                processor.on_end(ended)
+            return super().popleft()
+
+    processor._sizes = Sizes()
+
+    def work() -> None:
+        processor.on_end(ended)
+        processor.force_flush(5_000)
+        processor.shutdown()
+
+    thread = threading.Thread(target=work, daemon=True)  # where it waits for itself the test must not
+    thread.start()
+    thread.join(10)
+    assert exporter.names == ["a", "a"]
+    assert processor._bytes == 0
 
 
 def test_a_forked_child_exports_its_own_spans_and_none_of_its_parents(exporter: Exporter) -> None:

@@ -145,7 +145,7 @@ LIMITS = {
 
 
 def seen(
-    way: str, sampler: str, limits: str, edits: bool, monkeypatch: pytest.MonkeyPatch, capture: Any
+    way: str, sampler: str, limits: str, edits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[type, list[Any]]:
     """What an exporter gets of the same runs: as protobuf, without times and stack traces."""
     exporter = InMemorySpanExporter()
@@ -192,11 +192,11 @@ def seen(
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_the_fast_way_makes_what_the_sdk_makes(
-    sampler: str, limits: str, edits: bool, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    sampler: str, limits: str, edits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Field by field, under every sampler and limit, with processors that edit, roots and remote parents."""
-    fast_kind, fast = seen("fast", sampler, limits, edits, monkeypatch, capsys)
-    slow_kind, slow = seen("slow", sampler, limits, edits, monkeypatch, capsys)
+    fast_kind, fast = seen("fast", sampler, limits, edits, monkeypatch)
+    slow_kind, slow = seen("slow", sampler, limits, edits, monkeypatch)
 
     assert slow_kind is tracing.Tracing
     assert (fast_kind is fast_spans.FastTracing) is (limits in ("usual", "none"))

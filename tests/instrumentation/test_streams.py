@@ -350,6 +350,16 @@ def test_a_vendors_stream_object_stays_one(spans: Any) -> None:
     assert spans.one().attributes["redfirst.stream.closed_early"] is True
     assert not current()
 
+    spans.clear()
+    begun = chat([])
+    assert next(begun) == "Hel"
+    rest = iter(begun)
+    del begun
+    gc.collect()
+    assert list(rest) == ["lo"]
+    assert spans.one().attributes["output.value"] == '"Hello"'
+    assert "redfirst.stream.closed_early" not in spans.one().attributes
+
 
 def test_a_session_reaches_what_a_stream_does(spans: Any) -> None:
     """Session and user are those in which the stream was first asked."""

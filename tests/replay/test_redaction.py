@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,11 +14,14 @@ import pytest
 
 from redfirst.evaluators import ConfigurationError
 from redfirst.evaluators.check import check_from_spec
+from redfirst.evaluators.reading import read_trajectory
+from redfirst.evaluators.span import Span, SpanEvent, SpanLink
 from redfirst.instrumentation import agent, tool
 from redfirst.replay.freezing import Draft, FreezeRefused, RecordedRun, freeze
 from redfirst.replay.project import Project, load_project
 from redfirst.replay.proof import prove
 from redfirst.replay.pseudonyms import CannotRedact
+from redfirst.replay.recorded_run import redacted
 from redfirst.replay.redaction import Redaction
 from redfirst.replay.secret_detectors import PERSONAL, SECRETS
 
@@ -158,6 +162,92 @@ def test_a_member_is_replaced_by_its_name_and_a_number_stays_one(recorded: Recor
     assert draft.scenario.request.text == f"my account is {number}"
 
 
+def test_a_number_with_a_fraction_is_replaced_by_one(recorded: Record) -> None:
+    """A place on the map tells where somebody lives."""
+    draft = frozen(
+        recorded,
+        replace(KEY, keys=("latitude",)),
+        request="where am I?",
+        argument=lambda _: {"latitude": 59.9139, "size": 1e300},
+    )
+    (response,) = draft.scenario.tools["pay"].responses
+
+    assert re.fullmatch(r"[1-9]\d\.\d{1,4}", str(response.when["to"]["latitude"]))
+    assert response.when["to"]["size"] == 1e300
+    assert "59.9139" not in texts(draft)
+
+
+def test_a_value_that_is_the_name_of_a_member_is_replaced(recorded: Record) -> None:
+    """State is often kept by customer or address; also in JSON that is indented."""
+    kept = {
+        "by_mail": {MAIL: {"clientSecret": "correct horse"}},
+        "text": '\n {"dbPassword": "battery staple"}',
+    }
+    draft = frozen(recorded, replace(KEY, personal=("email",)), request="who is it?", argument=lambda _: kept)
+    (response,) = draft.scenario.tools["pay"].responses
+    (made,) = response.when["to"]["by_mail"]
+
+    assert re.fullmatch(r"redacted-[0-9a-f]{12}@redacted\.invalid", made)
+    for value in (MAIL, "correct horse", "battery staple"):
+        assert value not in texts(draft)
+
+
+def test_a_conversation_whose_first_words_are_replaced_is_still_that_run() -> None:
+    """Calls of a model alone are one run by their conversation, and its id depends on what was said first."""
+    asks = {"role": "user", "parts": [{"type": "text", "content": f"I am {MAIL}"}]}
+    wants = {
+        "role": "assistant",
+        "parts": [{"type": "tool_call", "id": "c", "name": "look", "arguments": {}}],
+    }
+    hears = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c", "response": "a lamp"}]}
+    ends = {"role": "assistant", "parts": [{"type": "text", "content": "It is a lamp."}]}
+    spans = [
+        Span(
+            trace_id=str(n) * 32,
+            span_id=str(n) * 16,
+            start_ns=n * 10,
+            end_ns=n * 10 + 1,
+            attributes={
+                "gen_ai.operation.name": "chat",
+                "gen_ai.conversation.id": "s-1",
+                "gen_ai.input.messages": json.dumps(heard),
+                "gen_ai.output.messages": json.dumps([said]),
+            },
+        )
+        for n, (heard, said) in enumerate([([asks], wants), ([asks, wants, hears], ends)], 1)
+    ]
+    run = read_trajectory(spans)
+    incident = RecordedRun(run=run, spans=spans)
+
+    new, _, made = redacted(incident, None, (), replace(KEY, personal=("email",)))
+
+    assert run.trace_ids == ("1" * 32, "2" * 32)
+    assert (new.run.run_id, new.run.request) == (run.run_id, f"I am {made.of[MAIL]}")
+
+
+def test_a_secret_is_found_on_every_surface_of_a_span(recorded: Record) -> None:
+    """Span names, status, events and links are written into the trace of the scenario, too."""
+    run = recorded(paying(MAIL, str), MAIL, (NEVER,))
+    keys = {place: f"sk-{place}-{'a1B2c3D4' * 3}" for place in ("name", "status", "event", "fact", "link")}
+    event = SpanEvent(name=f"saw {keys['event']}", time_ns=1, attributes={"fact": keys["fact"]})
+    link = SpanLink(trace_id="1" * 32, span_id="2" * 16, attributes={"from": keys["link"]})
+    spans = [
+        replace(
+            span,
+            name=f"{span.name} {keys['name']}",
+            status_message=keys["status"],
+            events=(*span.events, event),
+            links=(link,),
+        )
+        for span in run.spans
+    ]
+
+    draft = freeze(replace(run, spans=spans), (NEVER,), redaction=KEY)
+
+    assert draft.scenario.origin["redacted"] == {"model_api_key": len(keys) + 1}
+    assert [key for key in (*keys.values(), SECRET) if key in texts(draft)] == []
+
+
 def test_a_value_too_short_to_be_told_from_others_is_refused(recorded: Record) -> None:
     """Replacing every "12" would change orders and amounts."""
     with pytest.raises(CannotRedact, match="a value of 2 characters cannot be told from others"):
@@ -225,6 +315,14 @@ def test_each_detector_finds_its_kind_and_nothing_in_plain_text(name: str) -> No
     )
 
 
+def test_a_long_word_holds_no_detector_up() -> None:
+    """Of a file's bytes in hexadecimal each place is looked at once."""
+    word = "ab" * 250_000
+
+    for name, detector in {**SECRETS, **PERSONAL}.items():
+        assert list(detector(word)) == [], name
+
+
 def test_personal_data_is_found_by_form() -> None:
     """Addresses with their domain, numbers with their country."""
     said = "ann.b@example.org or +45 20 12 34 56, order 12345678"
@@ -244,6 +342,10 @@ def test_the_key_is_made_once_and_kept_for_its_owner(tmp_path: Path, monkeypatch
     assert (tmp_path / "home" / "redaction.key").stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv("REDFIRST_REDACTION_KEY", "mine")
     assert load_project(tmp_path).redaction().key == b"mine"
+    monkeypatch.delenv("REDFIRST_REDACTION_KEY")
+    (tmp_path / "home" / "redaction.key").write_bytes(b"")
+    with pytest.raises(ConfigurationError, match="key of the pseudonyms is empty"):
+        load_project(tmp_path).redaction()
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,14 @@ def test_too_few_green_runs_and_an_unknown_rate_are_no_pass(answered: Place) -> 
         verdict(rate=0)
 
 
+@pytest.mark.parametrize("option", ["runs", "most"])
+def test_a_number_of_runs_that_is_none_is_refused(place: Place, option: str) -> None:
+    """From the tape as well, where two runs would do."""
+    wrong = Fix(mode=Mode.RECORDED, **{option: 0})  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=f"--{option} 0: give a number of at least 1"):
+        verify(place.scenario, place.project, wrong, at=0.0)
+
+
 def test_from_the_tape_the_same_code_does_the_same_or_nothing_is_said(answered: Place) -> None:
     """Green twice with equal events; a draft, a miss and a run that parts from its twin give no verdict."""
     draft = verify(answered.scenario, answered.project, Fix(agent="shop:guarded"), at=0.0)
