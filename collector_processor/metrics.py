@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -206,7 +208,13 @@ class Metrics:
         with self._lock:
             values = {name: dict(series) for name, series in self._values.items()}
         for name, read in self._gauges.items():
-            values[name] = {(): float(read())}
+            try:
+                values[name] = {(): float(read())}
+            except (
+                OSError,
+                sqlite3.Error,
+            ):  # a disk or a store that cannot be asked: the other series still matter
+                values[name] = {(): math.nan}
         return values
 
     def histograms(self) -> dict[str, dict[_Labels, Histogram]]:

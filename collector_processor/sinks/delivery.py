@@ -110,6 +110,11 @@ class Teller:
         except (RecordLost, UnreadableInput, NoSpans) as problem:
             self._give_up(row, "no_spans", str(problem))
             return True
+        except sqlite3.Error:
+            raise
+        except Exception as problem:  # noqa: BLE001 - one run that cannot be told must not end the telling of the others
+            said = f"{type(problem).__name__}: {problem}"
+            return self._failed(row, NotTaken("our_fault", again=True, said=said), now)
         self._count(outcome, "ok")
         self._store.outbox_done([row.seq])
         if self._failures:

@@ -91,3 +91,17 @@ def test_a_histogram_counts_up_to_each_bound() -> None:
         f"redfirst_evaluation_score_sum{{{labels}}} 1.8999999999999999",
     ]
     assert metrics.open_metrics().splitlines()[-2].startswith("redfirst_evaluation_score_sum")
+
+
+def test_a_gauge_that_cannot_be_read_hides_no_other() -> None:
+    """A disk that does not answer is not a number; everything else is there, over and over."""
+    metrics = Metrics()
+
+    def broken() -> float:
+        raise OSError("no such disk")
+
+    metrics.gauge("redfirst_journal_room_bytes", broken)
+    metrics.gauge("redfirst_ready", lambda: 1.0)
+
+    assert "redfirst_journal_room_bytes nan\n" in metrics.text()
+    assert "redfirst_ready 1\n" in metrics.text()

@@ -200,6 +200,31 @@ def test_a_trace_that_is_not_there_yet_holds_up_no_other(bench: Bench) -> None:
     assert bench.waiting() == []
 
 
+def test_a_fault_of_our_own_holds_up_no_other_and_is_counted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run whose spans cannot be read for now is tried again later; the one behind it is told in the same round."""
+    read = bench.source.slices
+
+    def unreadable(trace_id: bytes, places: Any) -> Any:
+        if trace_id.hex() == "ab" * 16:
+            raise OSError("the disk says no")
+        return read(trace_id, places)
+
+    monkeypatch.setattr(bench.source, "slices", unreadable)
+    bench.judged("ab" * 16, *CLEAN)
+    bench.judged(OTHER, *CLEAN)
+    bench.round()
+    labels = {"sink": "there", "outcome": "again", "reason": "our_fault"}
+
+    assert bench.waiting() == [("ab" * 16, 1)]
+    assert len(sent(bench).labels()) == 3
+    assert bench.metrics.value("redfirst_sink_runs_total", **labels) == 1
+    monkeypatch.undo()
+    bench.round(later=60)
+    assert bench.waiting() == []
+
+
 def test_a_backend_that_cannot_be_had_is_not_asked_for_every_run(bench: Bench) -> None:
     """One request, then a pause as long as it asked for; it is said once, and once when it is over."""
     sent(bench).problems = [NotTaken("status_429", again=True, whole=True, after=20.0)] * 2
