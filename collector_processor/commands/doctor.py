@@ -105,6 +105,7 @@ def examine(
         *probes.own_faults(),
         *findings.checks({name: point.value for name, point in installed().items()}),
         *probes.service(home, environment, timeout=timeout),
+        *probes.dead_letters(home),
     ]
 
 

@@ -127,12 +127,14 @@ rules: {rules}
 
 # OTLP files or folders that show and freeze look in where there is no store.
 {traces}
-# The folder that freeze writes to.
-# redaction:                       # what freeze replaces by pseudonyms, beside the secrets that it knows
+# What freeze replaces by pseudonyms, beside the secrets that it knows.
+# redaction:
 #   keys: []                       # names of JSON members, wherever they stand
 #   patterns: {{}}                   # regular expressions by a name of yours
 #   personal: []                   # email, phone
 #   secrets: replace               # or refuse
+
+# The folder that freeze writes to.
 # scenarios: scenarios
 
 # What redfirst serve does. REDFIRST_ and a key in capitals override it: REDFIRST_HTTP_PORT=0.

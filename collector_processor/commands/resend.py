@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from redfirst.collector_processor.terminal import Screen, clean, counted, fit
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.replay.project import load_project, project_at
 
-_WIDTHS = (("DESTINATION", 20), ("ARRIVED", 21), ("HOLDS", 18))
+_WIDTHS = (("DESTINATION", 24), ("REQUESTS", 10), ("WITH", 20))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -56,34 +57,43 @@ def execute(options: argparse.Namespace) -> int:
         reading = resent(letter, export)
         return "delivered" if reading.fate is Fate.DELIVERED and not reading.rejected else reading.reason
 
-    left = found = 0
-    screen = Screen()
+    shown: Counter[tuple[str, str, str]] = Counter()
+    records: Counter[tuple[str, str, str]] = Counter()
+    found = left = 0
     for letter in letters(home, options.destination):
         what = became(letter)
         found, left = found + 1, left + (what != "delivered")
-        row = {
-            "destination": letter.destination, "signal": letter.signal, "records": letter.records,
-            "arrived": letter.arrived or None, "file": str(letter.path), "became": what,
-        }  # fmt: skip
-        _show(row, screen, first=found == 1, as_json=options.json, listed=options.list)
+        kind = (letter.destination, letter.signal, what)
+        shown[kind] += 1
+        records[kind] += letter.records or 0
+        if options.json:
+            row = {
+                "destination": letter.destination, "signal": letter.signal, "records": letter.records,
+                "arrived": letter.arrived or None, "file": str(letter.path), "became": what,
+            }  # fmt: skip
+            print(json.dumps(row))
     for export in exports.values():
         export.close()
     if not options.json:
+        _show(shown, records, listed=options.list)
         said = counted(found, "request") + (" kept" if options.list else f", {left} not taken")
-        screen.line("nothing is kept: no destination refused anything for good" if not found else said)
+        print("nothing is kept: no destination refused anything for good" if not found else said)
     return 1 if left and not options.list else 0
 
 
-def _show(row: Mapping[str, object], screen: Screen, *, first: bool, as_json: bool, listed: bool) -> None:
-    if as_json:
-        print(json.dumps(row))
-        return
-    if first:
+def _show(
+    shown: Mapping[tuple[str, str, str], int], records: Mapping[tuple[str, str, str], int], *, listed: bool
+) -> None:
+    """One line for all that a destination said the same of."""
+    screen = Screen()
+    if shown:
         names = "".join(name.ljust(width) for name, width in _WIDTHS)
         screen.line(names + ("REFUSED BECAUSE" if listed else "NOW"), "bold")
-    holds = f"{'?' if row['records'] is None else row['records']} {row['signal']}"
-    cells = (str(row["destination"]), str(row["arrived"] or "-")[:19], holds)
-    line = "".join(
-        fit(clean(cell), width - 1).ljust(width) for cell, (_, width) in zip(cells, _WIDTHS, strict=True)
-    )
-    screen.line(line + str(row["became"]))
+    for kind, requests in sorted(shown.items()):
+        destination, signal, what = kind
+        holds = f"{records[kind]} {'spans' if signal == 'traces' else 'log records'}"
+        cells = (destination, str(requests), holds)
+        line = "".join(
+            fit(clean(cell), width - 1).ljust(width) for cell, (_, width) in zip(cells, _WIDTHS, strict=True)
+        )
+        screen.line(line + what)

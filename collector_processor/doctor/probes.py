@@ -5,13 +5,16 @@ from __future__ import annotations
 import http.client
 import re
 import socket
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from redfirst.collector_processor.doctor.findings import ALL, Finding, Level
+from redfirst.collector_processor.forwarding.refused import FOLDER
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.posting.poster import NoAnswer, Poster
+from redfirst.collector_processor.terminal import counted
 from redfirst.instrumentation import faults, span_counts
 from redfirst.instrumentation.counts import ExporterCounts, SpanCounts
 
@@ -152,6 +155,21 @@ def service(home: Home, environment: Mapping[str, str], *, timeout: float) -> li
         Finding(subject="service", level=Level.OK, found=f"{found}; ready"),
         *_aimed_at(said, environment),
         *_took(_get(f"{page}/metrics", timeout)),
+    ]
+
+
+def dead_letters(home: Home) -> list[Finding]:
+    """Requests that forwarding destinations refused and that are still kept."""
+    count = Counter(path.parent.name for path in (home.folder / FOLDER).glob("*/*.pb"))
+    return [
+        Finding(
+            subject="forwarding",
+            level=Level.NOTE,
+            found=f"{counted(kept, 'request')} that {name} refused for good",
+            means=f"{name} shows traces without them.",
+            remedy="redfirst resend --list says why; redfirst resend gives them again.",
+        )
+        for name, kept in sorted(count.items())
     ]
 
 

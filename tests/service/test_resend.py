@@ -113,3 +113,15 @@ def test_a_destination_that_is_unknown_or_gone(
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {row["became"] for row in rows} == {"not_configured"}
     assert endpoint.got == []
+
+
+def test_doctor_says_that_something_is_kept(
+    refused: tuple[bytes, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the command that gives it again."""
+    main(["doctor", "--json", "--timeout", "0.5"])
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (one,) = (row for row in found if row["subject"] == "forwarding")
+
+    assert one["found"] == "2 requests that backend refused for good"
+    assert "redfirst resend" in one["remedy"]
