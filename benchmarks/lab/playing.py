@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
-from unittest.mock import patch
 
 import orjson
 from opentelemetry.sdk.trace import TracerProvider
@@ -20,7 +19,6 @@ from redfirst.evaluators.otlp import decode_traces
 from redfirst.evaluators.reading import read_runs
 from redfirst.evaluators.rules import load_rules
 from redfirst.evaluators.verdict import CheckClass, Outcome, Verdict
-from redfirst.examples.bookshop import agent as shop_agent
 from redfirst.instrumentation import configure, shutdown
 from redfirst.instrumentation.otlp_file import to_otlp_json
 
@@ -75,11 +73,10 @@ def play(condition: Condition, scenarios: Sequence[Scenario] = SCENARIOS) -> Ite
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     configure(provider=provider)
     try:
-        with patch.object(shop_agent, "STEP_CAP", condition.step_cap):
-            for scenario in scenarios:
-                for trial, seed in enumerate(scenario.seeds):
-                    exporter.clear()
-                    yield _played(condition, scenario, trial, seed, exporter, checks)
+        for scenario in scenarios:
+            for trial, seed in enumerate(scenario.seeds):
+                exporter.clear()
+                yield _played(condition, scenario, trial, seed, exporter, checks)
     finally:
         shutdown()
 

@@ -132,7 +132,14 @@ class Condition:
         for item in offered:
             if item["function"]["name"] == self.without_description:
                 item["function"]["description"] = ""
-        return shop_agent.make(shop=shop, model=scenario.model, seed=seed, loop=self.loop, offered=offered)
+        return shop_agent.make(
+            shop=shop,
+            model=scenario.model,
+            seed=seed,
+            loop=self.loop,
+            offered=offered,
+            step_cap=self.step_cap,
+        )
 
 
 HEALTHY = Condition(name="healthy")
