@@ -20,9 +20,9 @@ from redfirst.replay.holding import Holding, hold
 from redfirst.replay.project import Project
 from redfirst.replay.pseudonyms import CannotRedact
 
-_THERE = "its request has a scenario there already"
+_THERE = "whose request has a scenario already"
 _UNFIT = "flagged, cut short or recorded in part"
-_NOT_HELD = "did not hold"
+_NOT_HELD = "that did not hold"
 
 
 @dataclass(slots=True)

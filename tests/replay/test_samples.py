@@ -47,7 +47,7 @@ def test_what_does_not_hold_is_named_and_the_next_is_tried(
         said.index("not kept: sample-") < said.index("NOT HELD (exit 3): NO_VERDICT") < said.index("wrote ")
     )
     assert "went well: please cancel A-1 today" in said
-    assert "passed over: 1 did not hold" in said
+    assert "passed over: 1 that did not hold" in said
 
 
 def test_a_request_that_has_a_scenario_is_not_frozen_again(
@@ -63,7 +63,7 @@ def test_a_request_that_has_a_scenario_is_not_frozen_again(
         "kind": "samples",
         "asked": 1,
         "held": 0,
-        "passed_over": {"did not hold": 1, "its request has a scenario there already": 1},
+        "passed_over": {"that did not hold": 1, "whose request has a scenario already": 1},
     }
     assert [path.name for path in (root / "scenarios").iterdir()] == ["incident"]
 
