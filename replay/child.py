@@ -119,6 +119,8 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
             "events": environment.events,
             "tape_decisions": environment.tape_decisions,
             "live_decisions": environment.live_decisions,
+            "unrebuilt": environment.unrebuilt,
+            "turns_left": environment.turns_left,
             "unfrozen": {**world.unfrozen, **({ORDER: 1} if schedule.threads else {})},
             "injected": environment.injected,
             "varied": sorted({*world.varied, *([ORDER] if schedule.varied else ())}),
@@ -200,6 +202,7 @@ def _environment(job: Mapping[str, Json], world: World, schedule: Schedule) -> E
         live_reads=job["live_reads"],
         injection=None if job["inject"] is None else Injection(job["inject"][0], FaultKind(job["inject"][1])),
         schedule=schedule,
+        program=job["agent"].partition(":")[0],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from redfirst.evaluators import RedfirstError, Trajectory, Verdict
 from redfirst.evaluators.check import judge
 from redfirst.replay.outcome import Signature
-from redfirst.replay.proving import incident
+from redfirst.replay.proving import Refused, incident
 from redfirst.replay.scenario import SCENARIO_FILE, load
 from redfirst.replay.standing import standing
 
@@ -67,6 +68,31 @@ def covers(scenarios: Path) -> Covers:
         except RedfirstError as problem:
             unreadable.append(str(problem))
     return Covers(known=tuple(known), unreadable=tuple(unreadable))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """The requests and traces that scenarios were frozen from."""
+
+    requests: frozenset[str] = frozenset()
+    traces: frozenset[str] = frozenset()
+    """Trace ids: pseudonyms may stand in a request."""
+
+    def has(self, run: Trajectory) -> bool:
+        """Whether one of them is of this run, or of the same request."""
+        return run.request in self.requests or not self.traces.isdisjoint(run.trace_ids)
+
+
+def frozen_already(scenarios: Path) -> Frozen:
+    """What the scenarios in the folders of a folder are of; one that cannot be read is of nothing."""
+    runs: list[Trajectory] = []
+    for path in sorted(scenarios.glob(f"*/{SCENARIO_FILE}")):
+        with suppress(RedfirstError, Refused):  # run says of it what is wrong
+            runs.append(incident(load(path.parent)))
+    return Frozen(
+        requests=frozenset(run.request for run in runs if run.request is not None),
+        traces=frozenset(trace for run in runs for trace in run.trace_ids),
+    )
 
 
 def recorded_signature(verdicts: Iterable[Mapping[str, Json]]) -> Signature:

@@ -6,8 +6,6 @@ scheduled: the calls between two model turns are a set.
 
 from __future__ import annotations
 
-import builtins
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -21,16 +19,13 @@ from redfirst.instrumentation.conversation import read_reply
 from redfirst.instrumentation.door import Answer, Door, DoorCall, Failed, Played
 from redfirst.replay.injection import Injection
 from redfirst.replay.pointers import assign, remove
+from redfirst.replay.recorded_errors import recorded_error
 from redfirst.replay.scheduling import Schedule
 from redfirst.replay.stop import HarnessStop, StopKind
 from redfirst.replay.tape import ModelTape, ModelTurn, Response, ToolTape, write_key
 from redfirst.replay.world import World
 
 Json = Any
-
-
-class RecordedError(Exception):
-    """A recorded tool error whose own exception class is not loaded in this process."""
 
 
 class Environment:
@@ -47,13 +42,14 @@ class Environment:
         injection: Injection | None = None,
         live_reads: bool = False,
         schedule: Schedule | None = None,
+        program: str = "",
     ) -> None:
         """``model=None`` lets the model answer live; ``state=None`` when the incident reported none.
 
         ``live_off_tape`` lets it answer live where its tape holds no turn for the request; ``injection`` is a
         fault that one tool call is given in place of its answer; ``live_reads`` lets tools that are recorded as
         reads answer live, and no others. ``schedule`` says in which order concurrent calls are answered; as they
-        come by default.
+        come by default. ``program`` is the agent's module.
         """
         self._tools = tools
         self._model = model
@@ -63,6 +59,7 @@ class Environment:
         self._state = deepcopy(dict(state)) if state is not None else None
         self._world = world
         self._schedule = schedule or Schedule(vary=False)
+        self._program = program
         self._lock = threading.RLock()
         self._writes: list[str] = []
         self._said: str | None = None  # the last recorded turn's answer, where it asked for nothing more
@@ -76,11 +73,18 @@ class Environment:
         self.tape_decisions = 0
         self.live_decisions: list[str] = []
         """What the agent's code decided by itself, in words."""
+        self.unrebuilt: list[str] = []
+        """Recorded exceptions that the agent was given otherwise than they were, in words."""
 
     @property
     def injected(self) -> bool:
         """Whether the fault that was to be put in was."""
         return self._injection is not None and self._injection.met
+
+    @property
+    def turns_left(self) -> int:
+        """How many recorded model turns were not asked for."""
+        return 0 if self._model is None else self._model.left
 
     # -- the door
 
@@ -176,7 +180,7 @@ class Environment:
             raise
         self._expect(turn)
         if turn.error is not None:
-            return Failed(recorded_error(turn.error))
+            return self._raised(call, turn.error)
         return Played(rebuild(turn.response, call.function))
 
     def _expect(self, turn: ModelTurn) -> None:
@@ -224,8 +228,15 @@ class Environment:
         event["answer"] = digest([response.returns, response.error])[:16]
         self._apply(response, call.arguments)
         if response.error is not None:
-            return Failed(recorded_error(response.error))
+            return self._raised(call, response.error)
         return Played(rebuild(self._returned(call, response), call.function), failed=response.failed)
+
+    def _raised(self, call: DoorCall, error: Mapping[str, Json]) -> Failed:
+        def missed(said: str) -> None:
+            if (told := f"{call.name} raised {said}") not in self.unrebuilt:
+                self.unrebuilt.append(told)
+
+        return Failed(recorded_error(error, program=self._program, missed=missed))
 
     def _returned(self, call: DoorCall, response: Response) -> Json:
         """What is handed out: the recorded value, or what an injection makes of it."""
@@ -298,24 +309,6 @@ def _is_json(returns: object) -> bool:
     if origin in (dict, Mapping) and inner[0] not in (str, Any):
         return False  # keys that JSON made text of
     return origin in (dict, list, Union, UnionType, Mapping, Sequence) and all(map(_is_json, inner))
-
-
-def recorded_error(error: Mapping[str, Json]) -> Exception:
-    """The recorded exception, as its own class where that is already loaded; nothing is imported for it."""
-    name, message = str(error.get("type", "")), str(error.get("message", ""))
-    module_name, _, class_name = name.rpartition(".")
-    module = sys.modules.get(module_name) if module_name else builtins
-    found: Any = module
-    for part in class_name.split("."):
-        found = getattr(found, part, None)
-    if isinstance(found, type) and issubclass(found, Exception):
-        try:
-            made = found(message)
-        except TypeError:
-            made = None  # its constructor wants more than a message
-        if made is not None and str(made) == message:
-            return made
-    return RecordedError(message)
 
 
 def event_lines(events: Sequence[Mapping[str, Json]]) -> list[str]:

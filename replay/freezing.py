@@ -76,14 +76,14 @@ class Draft:
         """Write the folder; the same incident always gives the same bytes, and a proof of these bytes stands.
 
         Raises:
-            FreezeRefused: another scenario is there and ``replace`` is false.
+            ConfigurationError: another scenario is there and ``replace`` is false.
             CannotWrite: the folder cannot be written.
         """
         there = {name: files.read(folder / name) for name in HASHED_FILES if (folder / name).is_file()}
         if there and all(there.get(name) == body for name, body in self.files.items()):
             return  # what prove has added since, a control and a proof, stands
         if SCENARIO_FILE in there and not replace:
-            raise FreezeRefused(
+            raise ConfigurationError(
                 f"{folder}: another version of this scenario is there; pass --replace or --out."
             )
         with files.writing(folder):
@@ -94,6 +94,18 @@ class Draft:
         # the file that makes the folder a scenario comes last: half a draft is none
         for name, body in sorted(self.files.items(), key=lambda item: item[0] == SCENARIO_FILE):
             files.write(folder / name, body)
+
+    def remove(self, folder: Path) -> None:
+        """Take away what ``write`` has put there, and the folder where nothing else is in it.
+
+        Raises:
+            CannotWrite: the folder cannot be written.
+        """
+        with files.writing(folder):
+            for name in self.files:
+                (folder / name).unlink(missing_ok=True)
+            if not any(folder.iterdir()):
+                folder.rmdir()
 
 
 def freeze(

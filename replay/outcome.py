@@ -69,6 +69,8 @@ def judged(
     execution: Execution, targets: Sequence[Check], guards: Sequence[Check], *, ended: Stop = Stop.COMPLETED
 ) -> Result:
     """What an execution shows of these checks; ``ended`` is how the run in production ended."""
+    if execution.stop is StopKind.OFF_TAPE and execution.unrebuilt:
+        return _unrebuilt(execution, f"left the recorded way: {execution.stop_message}")
     if execution.stop is not None:
         return _none(execution, execution.stop, execution.stop_message)
     runs = [run for run in read_runs(execution.spans) if run.tool_calls or run.model_calls]
@@ -84,6 +86,13 @@ def judged(
             said = f"{said}; it raised {execution.error['type']}: {execution.error['message']}"
         return _none(execution, StopKind.AGENT_NOT_CALLED, said)
     run = whole[0]
+    if execution.unrebuilt and (execution.error is not None or run.termination.reason is Stop.ERROR):
+        return _unrebuilt(execution, f"ended with an error: {run.termination.because}")
+    if execution.unrebuilt and execution.turns_left:
+        return _unrebuilt(
+            execution,
+            f"left the recorded way: {execution.turns_left} recorded model turn(s) were not asked for",
+        )
     unseen = _unseen(run, execution)
     if unseen is not None:
         return _none(execution, StopKind.UNSEEN_CALL, unseen)
@@ -124,6 +133,16 @@ def _unseen(run: Trajectory, execution: Execution) -> str | None:
             f"it; where the agent's code refuses a call, let its answer say so: 'Error: …'."
         )
     return None
+
+
+def _unrebuilt(execution: Execution, then: str) -> Result:
+    """What an agent does with another exception than production's says nothing of the agent."""
+    return _none(
+        execution,
+        StopKind.CANNOT_REBUILD,
+        f"in production {'; '.join(execution.unrebuilt)}. The agent was given a stand-in and {then.rstrip('.')}. Define the "
+        f"exception at the top level of a module that the agent can import, and keep what its handler reads in its text.",
+    )
 
 
 def _none(execution: Execution, stop: StopKind, message: str) -> Result:

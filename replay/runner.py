@@ -77,6 +77,10 @@ class Execution:
     """What happened, as canonical lines: equal executions have equal lines."""
     tape_decisions: int = 0
     live_decisions: tuple[str, ...] = ()
+    unrebuilt: tuple[str, ...] = ()
+    """Recorded exceptions that the agent was given otherwise than they were, in words."""
+    turns_left: int = 0
+    """Recorded model turns that were not asked for."""
     unfrozen: Mapping[str, int] = field(default_factory=dict)
     """Sources of chance that were used and are not frozen."""
     varied: tuple[str, ...] = ()
@@ -209,6 +213,8 @@ def _execution(job: Job, found: Mapping[str, Json], output: str, folder: str) ->
         events=tuple(event_lines(found["events"])),
         tape_decisions=found["tape_decisions"],
         live_decisions=tuple(found["live_decisions"]),
+        unrebuilt=tuple(found["unrebuilt"]),
+        turns_left=found["turns_left"],
         unfrozen=found["unfrozen"],
         varied=tuple(found["varied"]),
         closed=found["closed"],

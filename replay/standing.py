@@ -37,6 +37,8 @@ class Standing:
     """Of a live proof: runs that failed this way, and runs with a verdict."""
     signature: Signature = frozenset()
     """How it was seen to fail."""
+    control: str = ""
+    """Of a proof: what was seen to pass, ``agent REF``, ``passing run`` or ``derived``."""
     red_events: frozenset[str] = frozenset()
     """SHA-256 of the events of the runs that were seen to fail."""
 
@@ -94,6 +96,7 @@ def standing(folder: Folder) -> Standing:
         agent, rate = str(proof["agent"]["reference"]), proof.get("rate")
         counted = None if rate is None else (int(rate["red"]), int(rate["valid"]))
         signature = frozenset((str(c), str(r), str(subject)) for c, r, subject in proof["signature"])
+        control = str(proof.get("control", ""))
         events = frozenset(str(row["events_sha256"]) for row in proof["red"])
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         return Standing(proven=False, because=f"void: {PROOF_FILE} is damaged ({problem})")
@@ -101,7 +104,13 @@ def standing(folder: Folder) -> Standing:
     if changed is not None:
         return Standing(proven=False, because=f"void: {changed} changed since the proof", agent=agent)
     return Standing(
-        proven=True, level=level, agent=agent, rate=counted, signature=signature, red_events=events
+        proven=True,
+        level=level,
+        agent=agent,
+        rate=counted,
+        signature=signature,
+        control=control,
+        red_events=events,
     )
 
 
@@ -115,7 +124,7 @@ def _held(folder: Folder) -> Standing:
     """Whether a sample was replayed with exactly these bytes."""
     path = folder.path / HELD_FILE
     if not path.is_file():
-        return Standing(proven=False, because="a sample that was not replayed yet")
+        return Standing(proven=False, because="a sample that no replays have held yet")
     try:
         written = files.read(path)
         body: Mapping[str, Json] = json.loads(written)

@@ -13,7 +13,7 @@ class StopKind(StrEnum):
     RECORDING_STALE = "recording_stale"
     """The system prompt or the tools offered to the model are not those of the recording."""
     CANNOT_REBUILD = "cannot_rebuild"
-    """A recorded value cannot be given back in the type the function promises."""
+    """A recorded value or exception cannot be given back in its own type, and the run hangs on it."""
     NETWORK = "network"
     """The agent opened a connection in recorded mode."""
     GRADER_READ = "grader_read"

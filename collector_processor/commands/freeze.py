@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
-from redfirst.collector_processor.commands.prove import holding_record, show_holding
+from redfirst.collector_processor.commands.samples import take_samples
 from redfirst.collector_processor.recorded.sources import (
     Recorded,
     add_source_arguments,
@@ -18,12 +17,9 @@ from redfirst.collector_processor.recorded.sources import (
 from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.terminal import Screen, counted, near
 from redfirst.evaluators import ConfigurationError, Outcome, Stop, flagged
-from redfirst.evaluators.check import Check
 from redfirst.replay.covering import covers
-from redfirst.replay.freezing import FreezeRefused, RecordedRun, freeze, sample
-from redfirst.replay.holding import hold
-from redfirst.replay.project import Project, load_project
-from redfirst.replay.pseudonyms import CannotRedact
+from redfirst.replay.freezing import RecordedRun, freeze
+from redfirst.replay.project import load_project
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -53,9 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write the draft. 3 when the trace lacks what an execution needs, or a sample does not stay green."""
-    if (options.run is None) == (options.sample is None):
-        raise ConfigurationError("freeze: name a run, or ask for --sample N; not both.")
+    """Write the draft. 2 where another version of it is, 3 when the trace lacks what an execution needs."""
+    if options.run is None and options.sample is None:
+        raise ConfigurationError("freeze: name a run, or ask for --sample N ('redfirst traces' lists runs).")
+    if options.run is not None and options.sample is not None:
+        raise ConfigurationError(f"freeze: run {options.run} and --sample are both given; give one of them.")
     project = load_project(Path.cwd())
     checks = checks_of(project, options.rules)
     if options.sample is not None:
@@ -104,42 +102,6 @@ def execute(options: argparse.Namespace) -> int:
         f"  next: redfirst prove {shlex.quote(near(folder))}"
     )  # whole, however long: it is there to be copied
     return 0
-
-
-def take_samples(options: argparse.Namespace, project: Project, checks: Sequence[Check]) -> int:
-    """Freeze and replay runs that went well. 0 all are held, 1 a guard failed, 3 there is none or no verdict."""
-    if options.sample < 1 or options.check:
-        raise ConfigurationError("--sample takes a number of at least 1, and no --check: it has guards only.")
-    recorded = recorded_runs(project, options.traces, checks)
-    out = Path(options.out) if options.out else project.scenarios
-    screen, codes, seen = Screen(), list[int](), set[str]()
-    for one in recorded.newest():
-        if len(codes) == options.sample:
-            break
-        if one.run.request is None or one.run.request in seen:
-            continue
-        try:
-            draft = sample(one, checks, redaction=project.redaction())
-        except (CannotRedact, FreezeRefused):
-            continue  # flagged, cut short or recorded in part: the next one is taken
-        seen.add(one.run.request)
-        folder = out / draft.scenario.id
-        draft.write(folder, replace=options.replace)
-        holding = hold(folder, project, runs=options.runs)
-        codes.append(holding.exit_code)
-        if not options.json:
-            screen.line(f"wrote {near(folder)}")
-            grades = draft.scenario.completeness.model_dump().items()
-            screen.para(", ".join(f"{name} {grade}" for name, grade in grades), indent="  ")
-            show_holding(screen, holding, as_json=False)
-        else:
-            grades_record = {"completeness": draft.scenario.completeness.model_dump()}
-            print(json.dumps({**holding_record(holding), "folder": str(folder), **grades_record}))
-    if len(codes) < options.sample and not options.json:
-        screen.line(
-            f"{counted(len(codes), 'sample')} of {options.sample}: no more runs can be frozen", "yellow"
-        )
-    return 1 if 1 in codes else max(codes, default=3)
 
 
 def passing_run(recorded: Recorded, incident: RecordedRun) -> RecordedRun | None:

@@ -32,9 +32,8 @@ def scenario_lines(folder: Folder, found: Standing) -> list[Line]:
         lines += paragraph("asks", explained(declared_shape(check.spec)), most=6)
     lines += paragraph("guards", ", ".join(check.id for check in scenario.guards()) or "none", most=3)
     if scenario.kind == "incident":
-        lines += row(
-            "control", "a passing run was recorded" if folder.control is not None else "none recorded"
-        )
+        recorded = "a passing run was recorded" if folder.control is not None else "none recorded"
+        lines += row("control", found.control or recorded)
     for note in scenario.origin.get("notes") or ():
         lines += paragraph("note", str(note), style="dim", most=2)
     return lines

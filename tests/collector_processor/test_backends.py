@@ -250,7 +250,8 @@ def test_samples_are_taken_from_a_backend_and_say_what_they_are(
     source = f"phoenix+{answers.url}"
 
     assert main(["freeze", "--sample", "1", "-n", "2", "--traces", source, "--out", "s", "--json"]) == 0
-    (record,) = map(json.loads, capsys.readouterr().out.splitlines())
+    record, end = map(json.loads, capsys.readouterr().out.splitlines())
+    assert end == {"kind": "samples", "asked": 1, "held": 1, "passed_over": {}}
     assert (record["kind"], record["held"], record["runs"]) == ("sample", True, ["GREEN", "GREEN"])
     assert record["completeness"]["tools"] == "recorded"
     assert main(["run", "s"]) == 0
@@ -260,8 +261,18 @@ def test_samples_are_taken_from_a_backend_and_say_what_they_are(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], [TRACE, "--sample", "1"], ["--sample", "0"], ["--sample", "1", "--check", "x"]]
+    ("arguments", "said"),
+    [
+        ([], "name a run, or ask for --sample N ("),
+        ([TRACE, "--sample", "1"], "are both given"),
+        (["--sample", "0"], "at least 1"),
+        (["--sample", "1", "--check", "x"], "no --check"),
+        (["--sample", "1", "--replace"], "no --replace"),
+    ],
 )
-def test_a_run_or_samples_are_asked_for(folder: Path, arguments: list[str]) -> None:
-    """Neither, both, none of them, and a target for what has none: 2."""
+def test_a_run_or_samples_are_asked_for(
+    folder: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither, both, none of them, a target for what has none, and a second sample of a request: 2."""
     assert main(["freeze", *arguments]) == 2
+    assert said in capsys.readouterr().err

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from redfirst.collector_processor.cli import main
 from redfirst.collector_processor.showing.page import page
+from redfirst.collector_processor.showing.scenario import scenario_lines
 from redfirst.collector_processor.showing.view import View
 from redfirst.evaluators import (
     MISSING,
@@ -40,6 +41,8 @@ from redfirst.evaluators.record import run_record
 from redfirst.evaluators.testing import a_run, call
 from redfirst.evaluators.verdict import Evidence, Finding, Outcome, Verdict, failed, inconclusive, passed
 from redfirst.replay.freezing import RecordedRun, freeze
+from redfirst.replay.scenario import Folder
+from redfirst.replay.standing import Standing
 
 VERIFY = check_from_spec(
     {"kind": "require_before", "id": "verify-before-cancel", "call": "cancel", "needs": "verify"}
@@ -642,6 +645,21 @@ def test_show_reads_a_scenario(folder: Path, capsys: pytest.CaptureFixture[str])
     assert line_with(lines, "tools    cancel: 1 incident")
     assert line_with(lines, "  order=A-1 → ok=true")
     assert lines[-1] == "next     redfirst prove scenarios/one"
+
+
+def test_a_proven_scenario_names_the_control_of_its_proof() -> None:
+    """A derived control leaves no recording beside the scenario, and was seen to pass all the same."""
+    (run,) = read_runs(incident())
+    draft = freeze(RecordedRun(run=run, spans=incident(), verdicts=judge(run, CHECKS)), CHECKS)
+    folder = Folder(Path("one"), draft.scenario, draft.files)
+
+    assert _control(folder, Standing(proven=True, control="derived")) == ["control  derived"]
+    assert _control(folder, Standing(proven=False)) == ["control  none recorded"]
+
+
+def _control(folder: Folder, found: Standing) -> list[str]:
+    lines = ["".join(text for text, _ in line).rstrip() for line in scenario_lines(folder, found)]
+    return [line for line in lines if line.startswith("control")]
 
 
 def test_a_scenario_of_a_check_that_is_always_there_is_shown(

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import pytest
 
 from redfirst.instrumentation.door import DoorCall
-from redfirst.replay.environment import Environment, RecordedError, event_lines, rebuild, recorded_error
+from redfirst.replay.environment import Environment, event_lines, rebuild
 from redfirst.replay.stop import HarnessStop, StopKind
 from redfirst.replay.tape import ToolTape
 from redfirst.replay.world import World
@@ -49,27 +49,6 @@ def test_a_value_that_does_not_fit_ends_the_run() -> None:
     with pytest.raises(HarnessStop) as stopped:
         rebuild({"order": "A"}, gives_receipt)
     assert stopped.value.kind is StopKind.CANNOT_REBUILD
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("TimeoutError", TimeoutError),
-        ("json.decoder.JSONDecodeError", RecordedError),  # its constructor wants more than a message
-        ("KeyError", RecordedError),  # str(KeyError(m)) is not m
-        ("nowhere.Nothing", RecordedError),
-        ("builtins.print", RecordedError),
-        ("SystemExit", RecordedError),
-    ],
-)
-def test_an_error_is_its_own_class_where_that_is_loaded_and_says_the_same(
-    name: str, kind: type[Exception]
-) -> None:
-    """Nothing is imported for it, and the agent reads the recorded words."""
-    error = recorded_error({"type": name, "message": "late"})
-
-    assert type(error) is kind
-    assert str(error) == "late"
 
 
 def test_the_order_of_concurrent_calls_is_no_event() -> None:

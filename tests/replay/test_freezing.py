@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from redfirst.evaluators import Span, semconv
+from redfirst.evaluators import ConfigurationError, Span, semconv
 from redfirst.evaluators.check import check_from_spec, judge
 from redfirst.evaluators.reading import read_runs
 from redfirst.instrumentation import agent, tool
@@ -191,7 +191,7 @@ def test_another_version_is_not_overwritten_unasked(
         "# reviewed\n" + (tmp_path / "s" / "scenario.yaml").read_text()
     )
 
-    with pytest.raises(FreezeRefused, match="another version of this scenario is there"):
+    with pytest.raises(ConfigurationError, match="another version of this scenario is there"):
         draft.write(tmp_path / "s")
     draft.write(tmp_path / "s", replace=True)
     assert load(tmp_path / "s").scenario == draft.scenario
@@ -277,5 +277,5 @@ def test_a_recording_changed_by_hand_is_not_overwritten_unasked(
     draft.write(tmp_path / "s")
     (tmp_path / "s" / "model.jsonl").write_bytes(draft.files["model.jsonl"] + b"\n")
 
-    with pytest.raises(FreezeRefused, match="another version of this scenario is there"):
+    with pytest.raises(ConfigurationError, match="another version of this scenario is there"):
         draft.write(tmp_path / "s")

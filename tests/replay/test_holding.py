@@ -59,7 +59,7 @@ def test_a_flagged_run_and_one_that_broke_off_are_no_samples(shop: ModuleType, r
 
 def test_a_sample_that_stays_green_is_held_and_not_proven(project: Project, folder: Path) -> None:
     """It gates; a changed byte ends that, as it does for a proof."""
-    assert standing(load(folder)).because == "a sample that was not replayed yet"
+    assert standing(load(folder)).because == "a sample that no replays have held yet"
     holding = hold(folder, project, agent="shop:with_careful_model", runs=2)
     found = standing(load(folder))
 

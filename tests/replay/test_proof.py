@@ -31,6 +31,7 @@ def test_an_agent_that_fails_as_in_production_is_proven(place: Place) -> None:
         ("verify-before-cancel", "cancel")
     }
     assert standing(load(place.scenario)).proven
+    assert standing(load(place.scenario)).control == report.control == "derived"
 
 
 @pytest.mark.parametrize(
