@@ -85,10 +85,10 @@ class Screen:
             print(shown, file=self.out)
 
 
-def near(folder: Path) -> str:
-    """A folder as it is named from here."""
+def near(path: Path) -> str:
+    """A file or folder as it is named from here."""
     here = Path.cwd()
-    return str(folder.resolve().relative_to(here) if folder.resolve().is_relative_to(here) else folder)
+    return str(path.resolve().relative_to(here) if path.resolve().is_relative_to(here) else path)
 
 
 class Progress:

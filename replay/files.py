@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from redfirst.evaluators import ConfigurationError, RedfirstError
 
@@ -39,6 +40,28 @@ def write(path: Path, body: bytes) -> None:
         except BaseException:
             name.unlink(missing_ok=True)
             raise
+
+
+def require_writable(path: Path) -> None:
+    """Make the folder of a file that is to be written, and try whether a file can be put there.
+
+    Raises:
+        ConfigurationError: it cannot be; known before any work is done for it.
+    """
+    try:
+        if path.is_dir():
+            raise ConfigurationError(f"{path}: is a folder; name a file in it.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path.parent):
+            pass
+    except (FileExistsError, NotADirectoryError) as problem:
+        raise ConfigurationError(
+            f"{path}: cannot be written: a file stands where its folder should be. Name another."
+        ) from problem
+    except OSError as problem:
+        raise ConfigurationError(
+            f"{path}: cannot be written: {problem.strerror or problem}. Name a file that can be."
+        ) from problem
 
 
 @contextmanager

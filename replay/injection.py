@@ -25,6 +25,16 @@ class FaultKind(StrEnum):
     STALE = "stale"
     """The answer is the one that was recorded for the same call before something changed it."""
 
+    @property
+    def raised(self) -> bool:
+        """Whether the call raises it; otherwise its answer is altered."""
+        return self in _RAISED
+
+    @property
+    def message(self) -> str:
+        """The words of what is raised; empty where an answer is altered."""
+        return _RAISED[self][1] if self.raised else ""
+
 
 class ToolFailed(Exception):
     """An injected error of a tool's own."""
@@ -41,7 +51,7 @@ class Injection:
 
     def failure(self, name: str) -> Exception | None:
         """The exception that this call is to raise in place of its answer."""
-        if self.met or name != self.tool or self.kind not in _RAISED:
+        if self.met or name != self.tool or not self.kind.raised:
             return None
         self.met = True
         error, message = _RAISED[self.kind]
@@ -49,7 +59,7 @@ class Injection:
 
     def altered(self, name: str, returns: Json, earliest: Json) -> Json:
         """The answer that this call is to give, from the recorded one and the first recorded for the same call."""
-        if self.met or name != self.tool or self.kind in _RAISED:
+        if self.met or name != self.tool or self.kind.raised:
             return returns
         changed = emptied(returns) if self.kind is FaultKind.EMPTY else earliest
         self.met = not same(changed, returns)

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from redfirst.collector_processor.alerting.detector import Change, Detector
 from redfirst.collector_processor.alerting.policy import Policy
-from redfirst.collector_processor.alerting.runs import observed
+from redfirst.collector_processor.alerting.runs import Observations, observed
 from redfirst.collector_processor.storing.store import StoredRun
 
 STEP_NS = 60 * 1_000_000_000
+
+
+def fullest_window(history: Iterable[Sequence[StoredRun]], policy: Policy) -> int:
+    """The most runs that count for one stream within any window: with fewer than ``min_runs`` no objective is judged."""
+    seen = Observations(policy.per_check)
+    for versions in history:
+        seen.take(observed(versions))
+    return max(
+        (
+            place - bisect_right(times, end - policy.window_ns)
+            for stream in seen.streams()
+            if not stream.about and not stream.task
+            for times in [[sample.at_ns for sample in seen.samples(stream)]]
+            for place, end in enumerate(times, 1)
+        ),
+        default=0,
+    )
 
 
 def simulated(

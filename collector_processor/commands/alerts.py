@@ -17,7 +17,7 @@ from redfirst.collector_processor.alerting.message import SCHEMA, message
 from redfirst.collector_processor.alerting.policy import Policy
 from redfirst.collector_processor.alerting.receivers import Receivers
 from redfirst.collector_processor.alerting.rendering import alertmanager_configuration, prometheus_rules
-from redfirst.collector_processor.alerting.simulating import simulated
+from redfirst.collector_processor.alerting.simulating import fullest_window, simulated
 from redfirst.collector_processor.alerting.webhook import Posted
 from redfirst.collector_processor.commands import alert_silences
 from redfirst.collector_processor.commands.changing import home_of
@@ -86,8 +86,20 @@ def _simulate(options: argparse.Namespace, settings: ServeSettings) -> int:
             said = f"{moment(change.at_ns)[:19]}  {change.status.value:<9}{body['text']}"
             screen.para(said, hang=" " * 30)
     if not options.json:
-        screen.line(f"{counted(len(history), 'run')}: {counted(count, 'change')} would have been told")
+        told = f"{counted(len(history), 'run')}: {counted(count, 'change')} would have been told"
+        screen.para(told + ("" if count else _silence(history, policy)), hang="  ")
     return 0
+
+
+def _silence(history: Sequence[Sequence[StoredRun]], policy: Policy) -> str:
+    """Why nothing was told, where that is no good news."""
+    most = fullest_window(history, policy)
+    if policy.threshold is None or most >= policy.min_runs:
+        return ""
+    return (
+        f"; at most {counted(most, 'judged run')} in any window, fewer than min_runs {policy.min_runs}: "
+        "the objective can say nothing"
+    )
 
 
 def _history(reader: SqliteReader) -> Iterator[Sequence[StoredRun]]:

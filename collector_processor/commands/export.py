@@ -58,6 +58,7 @@ def execute(options: argparse.Namespace) -> int:
     listed = "".join(f"    {json.dumps(name)},\n" for name in names)
     text = _FILE.format(scenarios=f"[\n{listed}]")
     if options.out:
+        files.require_writable(Path(options.out))
         files.write(Path(options.out), text.encode())
     else:
         print(text, end="")

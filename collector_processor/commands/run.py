@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from redfirst.collector_processor.summaries.case import cases
 from redfirst.collector_processor.summaries.junit import junit
 from redfirst.collector_processor.summaries.markdown import markdown
 from redfirst.collector_processor.summaries.sarif import sarif
-from redfirst.collector_processor.terminal import Progress, Screen
+from redfirst.collector_processor.terminal import Progress, Screen, clean
 from redfirst.evaluators import ConfigurationError
 from redfirst.replay import files
 from redfirst.replay.asked import Asked, Mode
@@ -33,6 +34,7 @@ from redfirst.replay.project import Project, load_project
 from redfirst.replay.running import Outcome, run_all
 from redfirst.replay.suite import Suite
 
+RED_EXIT = 1
 MOST_CAPS = 4
 """Columns that a table of 80 characters has room for."""
 
@@ -96,6 +98,8 @@ def execute(options: argparse.Namespace) -> int:
         raise ConfigurationError("--step-cap and --inject: give one of them.")
     project = load_project(Path.cwd())
     found = folders(options, project)
+    for name in filter(None, (options.junit, options.sarif, options.markdown)):
+        files.require_writable(Path(name))
     live = options.step_cap or options.inject
     asked = Asked(
         agent=options.agent,
@@ -116,12 +120,13 @@ def execute(options: argparse.Namespace) -> int:
     else:
         for outcome in suite.outcomes:
             show_outcome(screen, outcome)
-            show_injected(screen, [one for one in injected if one.outcome.folder.path == outcome.folder.path])
+            if options.inject:
+                here = [one for one in injected if one.outcome.folder.path == outcome.folder.path]
+                show_injected(screen, outcome, here)
         screen.para(suite.tally, hang="  ")
         if options.inject:
-            screen.line(recovered(injected))
-    _write(options, suite, injected)
-    return _exit_code(suite, injected)
+            screen.para(recovered(suite, injected), hang="  ")
+    return _written(options, suite, injected, _exit_code(suite, injected))
 
 
 def _play(options: argparse.Namespace, project: Project, work: Sequence[tuple[Path, Asked]]) -> list[Outcome]:
@@ -170,8 +175,22 @@ def _under_caps(
     else:
         show_caps(screen, [Caps.of(row) for row in rows])
         screen.para(f"at {options.step_cap[-1]} steps: {highest.tally}", hang="  ")
-    _write(options, highest, [])
-    return highest.exit_code
+    return _written(options, highest, [], highest.exit_code)
+
+
+def _written(options: argparse.Namespace, suite: Suite, injected: Sequence[Injected], code: int) -> int:
+    """Write the summaries that were asked for; the exit code stays.
+
+    Raises:
+        CannotWrite: one cannot be written, and there is no RED that this would hide.
+    """
+    try:
+        _write(options, suite, injected)
+    except files.CannotWrite as problem:
+        if code != RED_EXIT:
+            raise
+        print(f"redfirst: {clean(str(problem))}", file=sys.stderr)
+    return code
 
 
 def _write(options: argparse.Namespace, suite: Suite, injected: Sequence[Injected]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from redfirst.collector_processor.commands.scenario_options import show_notes, upkeep_record
@@ -11,7 +12,7 @@ from redfirst.evaluators.statistics.proportions import wilson
 from redfirst.replay.account import account
 from redfirst.replay.asked import Mode
 from redfirst.replay.capping import CapReading, Caps
-from redfirst.replay.injecting import Injected, Recovery
+from redfirst.replay.injecting import Injected, Reading, Recovery, not_put_in
 from redfirst.replay.kept import row
 from redfirst.replay.outcome import RunOutcome
 from redfirst.replay.running import Outcome
@@ -19,6 +20,7 @@ from redfirst.replay.suite import Suite
 
 _STYLE = {RunOutcome.GREEN: "green", RunOutcome.RED: "red", RunOutcome.NO_VERDICT: "yellow"}
 _READINGS = {
+    CapReading.FAILS: "more steps do not help, it ends by itself and is RED",
     CapReading.FITS: "no run was stopped",
     CapReading.SLOW: "it ends when it may take more steps",
     CapReading.STUCK: "more steps do not help",
@@ -64,9 +66,10 @@ def show_outcome(screen: Screen, outcome: Outcome) -> None:
         screen.line(f"  {counted(outcome.lost, 'run')} lost to infrastructure and made again", "dim")
 
 
-def show_injected(screen: Screen, injected: Sequence[Injected]) -> None:
-    """What became of the faults in one scenario: a row for each tool, a column for each kind."""
-    if not injected:
+def show_injected(screen: Screen, baseline: Outcome, injected: Sequence[Injected]) -> None:
+    """What became of the faults in one scenario: a row for each tool, a column for each kind; or why none is in."""
+    if (why := not_put_in(baseline)) is not None:
+        screen.line(f"  no fault put in: {why}", "yellow")
         return
     kinds = list(dict.fromkeys(one.kind for one in injected))
     tools = list(dict.fromkeys(one.tool for one in injected))
@@ -78,27 +81,34 @@ def show_injected(screen: Screen, injected: Sequence[Injected]) -> None:
     )
     for line in as_text([table]):
         screen.line(line)
+    told: dict[tuple[str, Reading], list[str]] = {}
     for one in injected:
         if one.recovery.outcome in (RunOutcome.RED, RunOutcome.NO_VERDICT):
-            worst = one.outcome.worst
-            said = f"{one.tool}, {one.kind.value}: {one.recovery.value}, {worst.because}"
-            screen.para(said, "dim", indent="    ", hang="        ")
+            told.setdefault((one.tool, one.reading), []).append(one.kind.value)
+    for (tool, reading), names in told.items():
+        said = f"{tool}, {', '.join(names)}: {reading.recovery.value}, {reading.because}"
+        screen.para(said, "dim", indent="    ", hang="        ")
 
 
-def recovered(injected: Sequence[Injected]) -> str:
-    """The faults in a line."""
+def recovered(suite: Suite, injected: Sequence[Injected]) -> str:
+    """The faults in a line, and where none was put in."""
     put_in = [one.recovery for one in injected if one.recovery is not Recovery.NOT_MET]
     told = [
         f"{put_in.count(kind)} {word}"
         for kind, word in (
             (Recovery.RECOVERS, "recovered"),
-            (Recovery.RED, "RED"),
+            (Recovery.TELLS, "told the user"),
+            (Recovery.FAILS, "failed"),
             (Recovery.BREAKS_OFF, "broke off"),
+            (Recovery.UNNOTICED, "unnoticed"),
             (Recovery.NO_VERDICT, "without a verdict"),
+            (Recovery.UNCLEAR, "unclear"),
         )
         if kind in put_in
     ]
-    return f"{counted(len(put_in), 'fault')} put in{': ' if told else ''}{', '.join(told)}"
+    reasons = Counter(why for one in suite.outcomes if (why := not_put_in(one)) is not None)
+    spared = "".join(f"; not put in at {counted(n, 'scenario')}: {why}" for why, n in reasons.items())
+    return f"{counted(len(put_in), 'fault')} put in{': ' if told else ''}{', '.join(told)}{spared}"
 
 
 def show_caps(screen: Screen, found: Sequence[Caps]) -> None:
@@ -121,12 +131,16 @@ def show_caps(screen: Screen, found: Sequence[Caps]) -> None:
         screen.line(line)
     for reading in dict.fromkeys(one.reading for one in found):
         screen.line(f"  {reading.value}: {_READINGS[reading]}", "dim")
+    for one in found:
+        if one.reading is CapReading.FAILS:
+            screen.para(f"{one.scenario}: {one.because}", "dim", indent="    ", hang="        ")
 
 
 def outcome_records(suite: Suite, injected: Sequence[Injected]) -> Iterator[dict[str, object]]:
     """Every run as JSON data."""
     for outcome in (*suite.outcomes, *(one.outcome for one in injected)):
-        recovery = next((one.recovery for one in injected if one.outcome is outcome), None)
+        reading = next((one.reading for one in injected if one.outcome is outcome), None)
+        reading = None if reading is None or reading.recovery is Recovery.NOT_MET else reading
         for draw, result in enumerate(outcome.results):
             yield {
                 **row(outcome.folder.path.name, outcome.asked.label, result, draw),
@@ -136,6 +150,7 @@ def outcome_records(suite: Suite, injected: Sequence[Injected]) -> Iterator[dict
                 "inject": None if outcome.asked.inject is None else list(outcome.asked.inject),
                 "injected": result.execution.injected,
                 "moved": list(outcome.moved),
-                "recovery": None if recovery in (None, Recovery.NOT_MET) else recovery.name.lower(),
+                "recovery": None if reading is None else reading.recovery.name.lower(),
+                "recovery_because": None if reading is None else reading.because,
                 **upkeep_record(outcome.upkeep),
             }

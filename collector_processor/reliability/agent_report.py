@@ -12,8 +12,9 @@ from redfirst.collector_processor.reliability.judged import tokens_of
 from redfirst.collector_processor.reliability.results.stored import trials_of
 from redfirst.collector_processor.reliability.summary import Reliability, Used, summarise, used_of
 from redfirst.collector_processor.storing.store import Label, StoredRun
+from redfirst.evaluators.check import severity_named
 from redfirst.evaluators.trajectory import Stop
-from redfirst.evaluators.verdict import Outcome
+from redfirst.evaluators.verdict import Outcome, Severity
 
 Json = Any
 
@@ -42,6 +43,9 @@ class CheckCounts:
 
     outcomes: Mapping[str, int]
     labelled_right: int
+    """Failures that a label on the check calls right, or one on the run as a whole, which speaks for the checks that
+    flag the run and have no label of their own.
+    """
     labelled: int
 
 
@@ -163,15 +167,25 @@ def _errors(records: Iterable[Mapping[str, Json]]) -> Ratio:
 def _checks(runs: Iterable[StoredRun], labels: Iterable[Label]) -> Mapping[str, CheckCounts]:
     outcomes: defaultdict[str, Counter[str]] = defaultdict(Counter)
     failed: set[tuple[str, str]] = set()
+    flags: defaultdict[str, list[str]] = defaultdict(list)
     for run in runs:
         for one in () if run.record is None else run.record["verdicts"]:
             outcomes[one["check"]][one["outcome"]] += 1
             if one["outcome"] == Outcome.FAILED.value:
                 failed.add((run.run_id, one["check"]))
+                if severity_named(one["severity"]) >= Severity.FLAG:
+                    flags[run.run_id].append(one["check"])
+    given = {(label.run_id, label.check): label.right for label in labels}
+    own = {key: right for key, right in given.items() if key in failed}
+    whole = {
+        (run_id, check): right
+        for (run_id, named), right in given.items()
+        if not named
+        for check in flags[run_id]
+    }
     said: defaultdict[str, list[bool]] = defaultdict(list)
-    for label in labels:
-        if (label.run_id, label.check) in failed:
-            said[label.check].append(label.right)
+    for (_, check), right in (whole | own).items():
+        said[check].append(right)
     return {
         check: CheckCounts(outcomes=counts, labelled_right=sum(said[check]), labelled=len(said[check]))
         for check, counts in outcomes.items()

@@ -90,7 +90,10 @@ def _checks(found: AgentReport) -> Table:
             )
             for check, counts in ranked
         ],
-        notes=["flags right: failures that people labelled right, of those they labelled (redfirst label)"],
+        notes=[
+            "flags right: failures that people labelled right, of those they labelled (redfirst label); "
+            "a label on a whole run counts for each check that flags it"
+        ],
     )
 
 

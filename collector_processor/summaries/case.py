@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from redfirst.evaluators import ConfigurationError, strict_yaml
@@ -56,12 +56,34 @@ def cases(suite: Suite, injected: Sequence[Injected] = ()) -> list[Case]:
         kind = one.recovery.outcome
         if kind is not None:
             words = f" [{one.tool}: {one.kind.value}]"
-            because = "the agent let the fault end the run" if one.recovery is Recovery.BREAKS_OFF else None
-            found.append(_case(one.outcome, kind, suite.counts(one.outcome), words, because))
+            found.append(_faulted(_case(one.outcome, kind, suite.counts(one.outcome), words), one))
     return found
 
 
-def _case(one: Outcome, kind: RunOutcome, counted: bool, words: str = "", because: str | None = None) -> Case:
+def _faulted(case: Case, one: Injected) -> Case:
+    """The case with what became of the fault as its reason; where that is red and no check failed, as its failure."""
+    broke = one.recovery is Recovery.BREAKS_OFF
+    because = "the agent let the fault end the run" if broke else one.reading.because
+    failures = case.failures
+    if case.outcome is RunOutcome.RED and not failures:
+        subjects = (one.tool,)
+        failures = (
+            Failure(
+                check="recovery",
+                because=because,
+                subjects=subjects,
+                fingerprint=_fingerprint(case.name, "recovery", subjects),
+                line=1,
+            ),
+        )
+    return replace(case, because=f"{one.recovery.value}: {because}", failures=failures)
+
+
+def _fingerprint(name: str, check: str, subjects: Sequence[str]) -> str:
+    return digest([name, check, list(subjects)])[:32]
+
+
+def _case(one: Outcome, kind: RunOutcome, counted: bool, words: str = "") -> Case:
     worst, path = one.worst, one.folder.path / SCENARIO_FILE
     aside = ""
     if not counted:
@@ -73,7 +95,7 @@ def _case(one: Outcome, kind: RunOutcome, counted: bool, words: str = "", becaus
         agent=one.folder.scenario.agent,
         file=path,
         outcome=kind,
-        because=because or one.said,
+        because=one.said,
         counted=counted,
         set_aside=aside,
         notes=one.upkeep.notes,
@@ -91,7 +113,7 @@ def _failures(one: Outcome, worst: Result, words: str) -> Iterator[Failure]:
             check=verdict.check,
             because=verdict.because,
             subjects=subjects,
-            fingerprint=digest([one.folder.scenario.id + words, verdict.check, list(subjects)])[:32],
+            fingerprint=_fingerprint(one.folder.scenario.id + words, verdict.check, subjects),
             line=lines.get(verdict.check, 1),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from redfirst.collector_processor.summaries.case import Case
-from redfirst.collector_processor.terminal import clean
+from redfirst.collector_processor.terminal import clean, near
 from redfirst.replay.outcome import RunOutcome
 
 
@@ -24,7 +24,11 @@ def junit(cases: Sequence[Case]) -> bytes:
     suite = ET.SubElement(root, "testsuite", counts)
     for case, kind in zip(cases, kinds, strict=True):
         one = ET.SubElement(
-            suite, "testcase", name=clean(case.name), classname=clean(case.agent), file=clean(str(case.file))
+            suite,
+            "testcase",
+            name=clean(case.name),
+            classname=clean(case.agent),
+            file=clean(near(case.file)),
         )
         if kind:
             told = clean(case.set_aside if kind == "skipped" else case.because)

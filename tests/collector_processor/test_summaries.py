@@ -58,6 +58,19 @@ def test_junit_has_a_failure_for_red_an_error_for_no_verdict_and_a_skip_for_what
     assert suite.find("testcase[@name='red']/failure").text == "no-refund (target): �[31m<b>"  # type: ignore[union-attr]
 
 
+def test_junit_names_files_from_the_current_folder_as_sarif_does(tmp_path: Path) -> None:
+    """A path below it is told from there, another one in full."""
+    inside, outside = Path.cwd() / "scenarios" / "scenario.yaml", tmp_path / "scenario.yaml"
+    files = [
+        one.get("file")
+        for one in ET.fromstring(
+            junit([case(path.parent.name, RunOutcome.GREEN, file=path) for path in (inside, outside)])
+        ).iter("testcase")
+    ]
+
+    assert files == ["scenarios/scenario.yaml", str(outside)]
+
+
 def test_sarif_names_the_check_its_place_and_a_fingerprint_that_stays(tmp_path: Path) -> None:
     """What the standard requires: version, runs, tool.driver.name, message.text; ruleIndex points at the rule."""
     log = json.loads(sarif(CASES, root=Path.cwd()))

@@ -205,6 +205,19 @@ def test_what_people_said_of_failures(shop: Shop, capsys: pytest.CaptureFixture[
     assert found["checks"]["termination"]["labelled"] == 0
 
 
+def test_a_label_on_the_run_counts_for_its_flags(shop: Shop, capsys: pytest.CaptureFixture[str]):
+    """Not for a note, not for what passed; the label on a check goes before that on the run."""
+    noted = verdict("tool_errors", "failed", severity="note")
+    first, second = shop.land([ENDED, BROKE, noted]), shop.land([ENDED, BROKE, REPEATED])
+    shop.store.label(Label(run_id=first, check="", right=True))
+    shop.store.label(Label(run_id=second, check="", right=True))
+    shop.store.label(Label(run_id=second, check="verify", right=False))
+    (found,) = said(shop, capsys)
+
+    counts = {name: (one["labelled_right"], one["labelled"]) for name, one in found["checks"].items()}
+    assert counts == {"verify": (1, 2), "repeats": (1, 1), "termination": (0, 0), "tool_errors": (0, 0)}
+
+
 @pytest.mark.parametrize(
     ("gate", "code"),
     [

@@ -279,3 +279,26 @@ def raises_at_once():
         raise ValueError("no such customer")
 
     return handle
+
+
+def claiming(messages) -> dict:
+    """A model that looks once and says that all is well, whatever it was told."""
+    return _say("it is open") if len(messages) > 1 else _want("lookup", 0, order="A-1")
+
+
+def claims_anyway():
+    return make(chat=claiming)
+
+
+def handing_on(messages) -> dict:
+    """A model that looks once and repeats what it was told."""
+    return _say(messages[-1]["content"]) if len(messages) > 1 else _want("lookup", 0, order="A-1")
+
+
+def hands_on():
+    return make(chat=handing_on)
+
+
+def never_green(*, step_cap=8):
+    """Cancels without verifying, in three steps; a lower cap cuts it."""
+    return make(cap=step_cap)

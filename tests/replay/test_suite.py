@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from redfirst.collector_processor.cli import main
+from redfirst.collector_processor.commands import run as run_command
 from redfirst.evaluators import ConfigurationError
+from redfirst.replay import files
 from redfirst.replay.answers import _differences
 from redfirst.replay.asked import Asked, Mode
 from redfirst.replay.capping import CapReading, Caps, UnderCap
 from redfirst.replay.drift_file import DRIFT_FILE
-from redfirst.replay.injecting import Injected, Recovery, injections
+from redfirst.replay.injecting import Injected, Recovery, injections, not_put_in
 from redfirst.replay.injection import FaultKind, Injection, emptied
 from redfirst.replay.outcome import RunOutcome
 from redfirst.replay.proof import prove
@@ -119,6 +123,116 @@ def test_slow_or_stuck_is_read_from_the_highest_cap(
     assert Caps(scenario="s", under=under).reading is reading
 
 
+@pytest.mark.parametrize(
+    ("stopped", "green", "reading"),
+    [
+        ((3, 3, 0), (0, 0, 0), CapReading.FAILS),
+        ((0, 0, 0), (0, 0, 0), CapReading.FAILS),
+        ((3, 3, 2), (0, 0, 0), CapReading.FAILS),
+        ((3, 3, 3), (0, 0, 0), CapReading.STUCK),
+        ((3, 0, 0), (0, 1, 0), CapReading.SLOW),
+    ],
+)
+def test_what_is_red_under_every_cap_is_not_slow(
+    stopped: tuple[int, ...], green: tuple[int, ...], reading: CapReading
+) -> None:
+    """That more steps let it end says nothing good where it is RED then for another reason."""
+    under = tuple(
+        UnderCap(cap=cap, valid=3, green=good, stopped=cut)
+        for cap, good, cut in zip((6, 12, 24), green, stopped, strict=True)
+    )
+
+    assert Caps(scenario="s", under=under).reading is reading
+
+
+def test_a_scenario_that_is_red_without_cap_and_fault_is_told_so(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One step cuts it, eight do not, and it cancels without verifying under both; no fault is put in."""
+    monkeypatch.chdir(place.project.root)
+    command = ["run", "--draft", "--mode", "tools", "-n", "1", "--agent", "shop:never_green"]
+
+    assert main([*command, "--step-cap", "1,8"]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "fails at every cap: more steps do not help" in told
+    assert ": verify-before-cancel: " in told
+    assert "slow" not in told
+
+    assert main([*command, "--inject", "error"]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "no fault put in: not green without a fault" in told
+    assert "0 faults put in; not put in at 1 scenario: not green without a fault" in told
+
+
+@pytest.mark.parametrize(
+    ("agent", "kinds", "code", "readings"),
+    [
+        ("persistent", "error,timeout,500", 0, ["recovers"] * 3),
+        ("persistent", "empty", 0, ["recovers"]),
+        ("claims_anyway", "error,timeout,500", 1, ["unnoticed"] * 3),
+        ("claims_anyway", "empty", 3, ["unclear"]),
+        ("hands_on", "error,timeout,500", 0, ["tells"] * 3),
+        ("claims_anyway", "empty,error", 1, ["unnoticed", "unclear"]),
+    ],
+)
+def test_green_all_the_same_is_no_recovery(
+    place: Place,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    agent: str,
+    kinds: str,
+    code: int,
+    readings: list[str],
+) -> None:
+    """One agent asks again until it has the answer, one hands the error on to its user, and one says that the order is
+    open whatever it was told.
+    """
+    monkeypatch.chdir(place.project.root)
+    written = ["--junit", "new/junit.xml", "--sarif", "new/red.sarif"]
+    command = ["run", "--draft", "--mode", "tools", "-n", "1", "--agent", f"shop:{agent}", "--inject", kinds]
+
+    assert main([*command, "--json", *written]) == code
+    baseline, *found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (baseline["outcome"], baseline["recovery"]) == ("GREEN", None)
+    assert [one["recovery"] for one in found] == readings
+    counts = (readings.count("unnoticed"), readings.count("unclear"))
+    assert 'failures="{}" errors="{}"'.format(*counts) in Path("new/junit.xml").read_text()
+    results = json.loads(Path("new/red.sarif").read_text())["runs"][0]["results"]
+    assert [one["ruleId"] for one in results] == ["recovery"] * counts[0]
+    if "unnoticed" in readings:
+        said = (
+            "green although lookup ended in an error and did not succeed afterwards; it answered: it is open"
+        )
+        assert found[0]["recovery_because"] == said
+
+
+def test_a_summary_that_cannot_be_written_is_known_before_and_hides_no_red(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below a file there is no folder: nothing is run. A disk that fills up meanwhile leaves RED what it is."""
+    monkeypatch.chdir(place.project.root)
+    Path("file").write_text("")
+
+    for option in ("--junit", "--sarif", "--markdown"):
+        assert main(["run", "--draft", option, "file/summary"]) == 2
+    assert main(["export", "pytest", "--out", "file/test_them.py"]) == 2
+    assert not (place.project.home / "runs").exists()
+    capsys.readouterr()
+
+    def full(path: Path, body: bytes) -> None:
+        raise files.CannotWrite(f"{path}: cannot be written: {len(body)} bytes")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(run_command.files, "write", full)
+        monkeypatch.setattr("redfirst.replay.running.keep", lambda *_, **__: None)
+        assert main(["run", "--draft", "--junit", "there/junit.xml"]) == 1
+        assert "there/junit.xml: cannot be written" in capsys.readouterr().err
+        live = ["--mode", "tools", "-n", "1", "--agent", "shop:persistent"]
+        assert main(["run", "--draft", "--junit", "there/junit.xml", *live]) == 3
+    assert main(["export", "pytest", "--out", "made/test_them.py"]) == 0
+    assert Path("made/test_them.py").is_file()
+
+
 def test_an_agent_under_a_cap_of_its_factory_is_cut_there(place: Place) -> None:
     """Looking up and answering takes two steps: one is too few. A factory that takes no cap is named."""
     asked = [Asked(mode=Mode.TOOLS, runs=1, step_cap=cap, agent="shop:persistent") for cap in (1, 4)]
@@ -167,6 +281,7 @@ def test_an_agent_that_tries_again_recovers_and_one_that_lets_go_breaks_off(plac
     ], [one.outcome.said for one in found]
     (red,) = run_all([(path, Asked())], project, at=0.0)
     assert injections(path, red, list(FaultKind)) == []
+    assert (not_put_in(red), not_put_in(green[0])) == ("not green without a fault", None)
 
 
 def test_a_run_that_infrastructure_ends_is_made_again_and_counted_apart(place: Place) -> None:

@@ -84,6 +84,21 @@ def test_the_stored_history_is_told_again(project: Path, capsys: pytest.CaptureF
     assert "agent support: 20 of 20 runs flagged" in text
 
 
+def test_too_few_runs_are_no_good_news(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """22 flagged runs, 11 in each of two hours far apart: no window of an hour has the 20 that are asked for."""
+    store = SqliteStore(project / ".redfirst" / "store.sqlite3")
+    for number in range(22):
+        landed(store, number, T0 + (number % 11 * 60 + number // 11 * 9000) * S, bad=True)
+    store.close()
+
+    assert main(["alerts", "simulate"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert told == (
+        "22 runs: 0 changes would have been told; at most 11 judged runs in any window, fewer than min_runs 20: "
+        "the objective can say nothing"
+    )
+
+
 class Hook(ThreadingHTTPServer):
     def __init__(self, status: int) -> None:
         self.got: list[Any] = []
