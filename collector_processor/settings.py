@@ -366,4 +366,5 @@ def in_force(given_in_file: ServeSettings, environment: Mapping[str, str] = os.e
         first = problem.errors(include_url=False)[0]
         name = str(first["loc"][0])
         shown = "" if name in _WITH_SECRETS else f"={given.get(name)}"
-        raise ConfigurationError(f"{names[name]}{shown}: {first['msg']}.") from None
+        place = "".join(f" {step}:" for step in first["loc"][1:])
+        raise ConfigurationError(f"{names[name]}{shown}:{place} {first['msg']}.") from None

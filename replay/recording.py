@@ -155,7 +155,7 @@ def _left_behind(made: Recording, run: Trajectory, root: Span | None) -> None:
     if clock is not None:
         made.notes.append(f"{clock}: the scenario's clock starts at a time that means nothing")
     later = later_turns(run)
-    if later and not _between_calls(root):
+    if later and not _between_calls(run, root):
         made.notes.append(
             f"the user spoke again later ({len(later)} more message(s)); the request holds what began the run"
         )
@@ -191,12 +191,15 @@ def _overlap(known: Sequence[str], said: Sequence[str]) -> int:
     )
 
 
-def _between_calls(root: Span | None) -> bool:
+def _between_calls(run: Trajectory, root: Span | None) -> bool:
     """Whether the user may have spoken between two calls of the agent, and not from inside one.
 
-    A run whose first span is one call of a decorated agent was called once, whatever its loop heard meanwhile.
+    A trace whose root holds every model call is one call of the agent, whatever its own loop asked the model again. The
+    root of an imported record is only its frame.
     """
-    return root is None or root.scope != semconv.SCOPE or semconv.IMPORTED in root.resource
+    if root is None or semconv.IMPORTED in root.resource or len(run.trace_ids) > 1:
+        return True
+    return not all(root.start_ns <= call.start_ns and call.end_ns <= root.end_ns for call in run.model_calls)
 
 
 def _users(call: ModelCall) -> list[str]:

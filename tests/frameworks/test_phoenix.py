@@ -66,7 +66,7 @@ def forwarding(serve: Serve, recorder: Recorder, phoenix: Phoenix, sent: Mapping
     """A service with both destinations, given one agent's requests over HTTP and the other's over gRPC."""
     destinations = [
         {"name": "recorder", "endpoint": recorder.url},
-        {"name": "phoenix", "endpoint": phoenix.url, "gzip": True},
+        {"name": "phoenix", "endpoint": phoenix.url, "compression": "gzip"},
     ]
     served = serve(REDFIRST_FORWARD=json.dumps(destinations))
     over_http, over_grpc = (sent[agent] for agent in AGENTS)

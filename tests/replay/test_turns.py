@@ -168,12 +168,12 @@ def test_the_users_later_turns_are_read_from_what_the_model_was_asked(
     assert later_turns(conversation(*(model_call(n, *heard) for n, heard in enumerate(calls)))) == later
 
 
-def chat(number: int, heard: list[dict[str, Any]], answer: str) -> Span:
+def chat(number: int, heard: list[dict[str, Any]], answer: str, *, within: int = 9) -> Span:
     """A model call in the conventions' own words, as another instrumentation records it."""
     return Span(
         trace_id="0af7651916cd43dd8448eb211c80319c",
         span_id=f"{number:016x}",
-        parent_id=f"{9:016x}",
+        parent_id=f"{within:016x}",
         name="chat m",
         start_ns=number * 10,
         end_ns=number * 10 + 5,
@@ -186,14 +186,16 @@ def chat(number: int, heard: list[dict[str, Any]], answer: str) -> Span:
     )
 
 
-AGENT = Span(
-    trace_id="0af7651916cd43dd8448eb211c80319c",
-    span_id=f"{9:016x}",
-    name="invoke_agent desk",
-    start_ns=1,
-    end_ns=90,
-    attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"},
-)
+def invoked(number: int, start: int, end: int) -> Span:
+    """One call of an agent."""
+    return Span(
+        trace_id="0af7651916cd43dd8448eb211c80319c",
+        span_id=f"{number:016x}",
+        name="invoke_agent desk",
+        start_ns=start,
+        end_ns=end,
+        attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"},
+    )
 
 
 def told(role: str, text: str) -> dict[str, Any]:
@@ -206,7 +208,10 @@ def test_a_run_that_began_in_the_middle_is_frozen_with_what_went_before() -> Non
         told("system", "help"), told("user", "hi"), told("assistant", "hello"), told("user", "close A-1"),
     ]  # fmt: skip
     after = [*before, told("assistant", "sure?"), told("user", "yes")]
-    spans = [AGENT, chat(1, before, "sure?"), chat(2, after, "closed")]
+    spans = [
+        *(invoked(8, 5, 18), chat(1, before, "sure?", within=8)),
+        *(invoked(9, 19, 90), chat(2, after, "closed")),
+    ]
 
     made = record(read_trajectory(spans), spans, source="incident")
 
@@ -219,3 +224,14 @@ def test_a_run_that_began_in_the_middle_is_frozen_with_what_went_before() -> Non
         "later": [{"turn": 2, "content": "yes"}],
     }
     assert made.request_grade == "reconstructed"
+
+
+def test_what_an_agent_asks_the_model_again_is_no_turn_of_the_user() -> None:
+    """One call of the agent holds both model calls: executed again it asks by itself, and is not asked twice."""
+    heard = [told("user", "close A-1")]
+    nudged = [*heard, told("assistant", "sure?"), told("user", "close A-1")]
+    for second in (heard, nudged):
+        spans = [invoked(9, 1, 90), chat(1, heard, "sure?"), chat(2, second, "closed")]
+        made = record(read_trajectory(spans), spans, source="incident")
+
+        assert made.request == {"text": "close A-1"}
