@@ -73,17 +73,22 @@ def _status(error: Any) -> int | None:
     response = getattr(error, "response", None)
     metadata = response.get("ResponseMetadata") if isinstance(response, dict) else None  # botocore
     aws = metadata.get("HTTPStatusCode") if isinstance(metadata, dict) else None
-    for found in (
-        getattr(error, "status_code", None),
-        getattr(error, "status", None),
-        getattr(response, "status_code", None),
-        getattr(response, "status", None),
-        getattr(error, "code", None),
-        aws,
+    # one after the other: to ask an error of aiohttp for its ``code`` warns, and its ``status`` has said it by then
+    for thing, name in (
+        (error, "status_code"),
+        (error, "status"),
+        (response, "status_code"),
+        (response, "status"),
+        (error, "code"),
     ):
-        if isinstance(found, int) and not isinstance(found, bool) and 100 <= found < 600:
-            return found
-    return None
+        found = getattr(thing, name, None)
+        if _is_status(found):
+            return int(found)
+    return aws if _is_status(aws) else None
+
+
+def _is_status(found: object) -> bool:
+    return isinstance(found, int) and not isinstance(found, bool) and 100 <= found < 600
 
 
 def _grpc_code(error: Any) -> str | None:

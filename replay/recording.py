@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -62,7 +62,7 @@ def record(run: Trajectory, spans: Sequence[Span], *, source: Literal["incident"
     by_id = {span.span_id: span for span in spans}
     _request(made, run, by_id)
     _model(made, run, by_id)
-    _left_behind(made, run, by_id.get(run.root_span_id or ""))
+    _left_behind(made, run, by_id.get(run.root_span_id or ""), spans)
     effects = _effects(made, run)
     _tools(made, run, by_id, effects, source)
     return made
@@ -149,13 +149,13 @@ def _request_in_facts(
         made.notes.append(said)
 
 
-def _left_behind(made: Recording, run: Trajectory, root: Span | None) -> None:
+def _left_behind(made: Recording, run: Trajectory, root: Span | None, spans: Sequence[Span]) -> None:
     """What the scenario cannot say of the run, for its reviewer."""
     clock = missing_fact(run, "times")
     if clock is not None:
         made.notes.append(f"{clock}: the scenario's clock starts at a time that means nothing")
     later = later_turns(run)
-    if later and not _between_calls(run, root):
+    if later and not _between_calls(run, root, spans):
         made.notes.append(
             f"the user spoke again later ({len(later)} more message(s)); the request holds what began the run"
         )
@@ -191,15 +191,20 @@ def _overlap(known: Sequence[str], said: Sequence[str]) -> int:
     )
 
 
-def _between_calls(run: Trajectory, root: Span | None) -> bool:
+def _between_calls(run: Trajectory, root: Span | None, spans: Iterable[Span]) -> bool:
     """Whether the user may have spoken between two calls of the agent, and not from inside one.
 
-    A trace whose root holds every model call is one call of the agent, whatever its own loop asked the model again. The
-    root of an imported record is only its frame.
+    A trace in which one span holds every model call is one call of the program, whatever its own loop asked the model
+    again. The root of an imported record is only its frame.
     """
-    if root is None or semconv.IMPORTED in root.resource or len(run.trace_ids) > 1:
+    if len(run.trace_ids) > 1 or (root is not None and semconv.IMPORTED in root.resource):
         return True
-    return not all(root.start_ns <= call.start_ns and call.end_ns <= root.end_ns for call in run.model_calls)
+    models = {call.span_id for call in run.model_calls}
+    begin = min(call.start_ns for call in run.model_calls)
+    end = max(call.end_ns for call in run.model_calls)
+    return not any(
+        span.start_ns <= begin and end <= span.end_ns for span in spans if span.span_id not in models
+    )
 
 
 def _users(call: ModelCall) -> list[str]:

@@ -14,6 +14,7 @@ from redfirst.replay.proving import Proving, Refused, subjects, twice
 from redfirst.replay.report import Refusal
 from redfirst.replay.runner import Job
 from redfirst.replay.scenario import Folder
+from redfirst.replay.stop import StopKind
 
 _MOST_WITHOUT_VERDICT = 0.2
 """Share of live runs that may end without a verdict before the live step says nothing."""
@@ -26,6 +27,9 @@ def recorded_red(proving: Proving) -> str:
     one = job(proving.folder, proving.agent, proving.project, turns=proving.folder.model, sources=INCIDENT)
     first, second = twice(proving.folder, one)
     proving.runs += [first, second]
+    for result in (first, second):
+        if result.stop is StopKind.GRADER_READ:  # whatever else parts the two, it is no run of the agent
+            raise Refused(Refusal.GRADER_READ, result.because)
     divergence = parted(proving.folder, one, first, second)
     if divergence is not None:
         raise Refused(Refusal.NONDETERMINISTIC, divergence.said)

@@ -42,7 +42,7 @@ def test_an_agent_that_fails_as_in_production_is_proven(place: Place) -> None:
         ("answering_only", Refusal.AGENT_NOT_CALLED, 3, "without calling an instrumented agent"),
         ("off_tape", Refusal.OFF_TAPE, 3, 'differs in order: recorded "A-1", asked "A-2"'),
         ("token", Refusal.NONDETERMINISTIC, 3, "os.urandom in shop"),
-        ("dated", Refusal.NONDETERMINISTIC, 3, "the output of subprocess 'date'"),
+        ("dated", Refusal.OFF_TAPE, 3, "differs in note: recorded null"),  # the clock of date is frozen too
         ("set_order", Refusal.NONDETERMINISTIC, 3, "alone was changed: the order of sets"),
         ("swallowing", Refusal.OFF_TAPE, 3, "Not on tape"),
         ("online", Refusal.NETWORK, 3, "127.0.0.1"),

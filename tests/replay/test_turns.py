@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,7 @@ def test_a_run_that_began_in_the_middle_is_frozen_with_what_went_before() -> Non
 
 
 def test_what_an_agent_asks_the_model_again_is_no_turn_of_the_user() -> None:
-    """One call of the agent holds both model calls: executed again it asks by itself, and is not asked twice."""
+    """One span holds both model calls: executed again the program asks by itself, and is not asked twice."""
     heard = [told("user", "close A-1")]
     nudged = [*heard, told("assistant", "sure?"), told("user", "close A-1")]
     for second in (heard, nudged):
@@ -235,3 +236,17 @@ def test_what_an_agent_asks_the_model_again_is_no_turn_of_the_user() -> None:
         made = record(read_trajectory(spans), spans, source="incident")
 
         assert made.request == {"text": "close A-1"}
+
+
+def test_a_program_around_two_calls_of_the_agent_asks_by_itself_too() -> None:
+    """The span that holds them need not be one of an agent."""
+    heard = [told("user", "close A-1")]
+    program = replace(invoked(1, 1, 90), name="support", attributes={})
+    first, second = (
+        replace(invoked(number, *times), parent_id=program.span_id)
+        for number, times in ((8, (2, 18)), (9, (19, 80)))
+    )
+    spans = [program, first, chat(1, heard, "sure?", within=8), second, chat(2, heard, "closed")]
+    made = record(read_trajectory(spans), spans, source="incident")
+
+    assert made.request == {"text": "close A-1"}
