@@ -83,11 +83,11 @@ def _status(error: Any) -> int | None:
     ):
         found = getattr(thing, name, None)
         if _is_status(found):
-            return int(found)
+            return found
     return aws if _is_status(aws) else None
 
 
-def _is_status(found: object) -> bool:
+def _is_status(found: object) -> TypeGuard[int]:
     return isinstance(found, int) and not isinstance(found, bool) and 100 <= found < 600
 
 
