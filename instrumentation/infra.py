@@ -6,7 +6,7 @@ none of them is imported.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 Fault = Literal["timeout", "rate_limit", "server", "connection"]
 
