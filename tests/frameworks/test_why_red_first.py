@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -39,9 +40,11 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the page works in, and redfirst beside it as an environment without it would have it."""
     folder = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "site" / "redfirst").mkdir(parents=True)
-    for room in ("evaluators", "instrumentation", "examples"):
-        (folder / "site" / "redfirst" / room).symlink_to(ROOT / room)
+    for name in ("evaluators", "instrumentation", "examples.bookshop"):
+        place = folder / "site" / "redfirst" / Path(*name.split("."))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        (here,) = importlib.import_module(f"redfirst.{name}").__path__  # of the wheel as of the sources
+        place.symlink_to(here)
     return folder
 
 
