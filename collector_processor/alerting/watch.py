@@ -34,7 +34,7 @@ _STATES = (RunState.SCORED, RunState.UNSCORED)
 _BATCH = 500
 _PAGE = 500
 _SHARE = 20
-"""Judging streams may take this fraction of the time: the more runs there are, the rarer it is done."""
+"""Judging streams may take this fraction of a core: the more runs there are, the rarer it is done."""
 
 
 class Alerts:
@@ -217,7 +217,7 @@ class Watch:
     def _watch(self) -> None:
         recalled = False
         while not self._stop.is_set():
-            began = time.monotonic()
+            began = time.thread_time()  # waiting for a store that others lock is no judging
             more = False
             try:
                 if not recalled:
@@ -229,7 +229,7 @@ class Watch:
                 self._fault("store", f"alerts cannot read the store: {problem}")
             except OSError as problem:
                 self._fault("state_unwritable", f"alerts cannot keep their state: {problem.strerror}")
-            took = time.monotonic() - began
+            took = time.thread_time() - began
             self._stop.wait(0 if more else max(self._tick, took * _SHARE))
 
     def _fault(self, reason: str, what: str) -> None:

@@ -118,6 +118,9 @@ def test_a_store_that_another_program_locks_delays_verdicts_and_nothing_else(ser
         assert served.post("/v1/traces", tools.body_of(run), **PROTOBUF)[0] == 200
     tools.eventually(lambda: served.metrics()["redfirst_ready"] == 0, within=60)
     tools.eventually(lambda: served.metrics().get("redfirst_store_failures_total"), within=60)
+    tools.eventually(
+        lambda: served.metrics().get('redfirst_alert_failures_total{reason="store"}'), within=60
+    )  # the alerts, which meet it too, must not go on saying so for long after
     other.execute("ROLLBACK")
     other.close()
 
