@@ -23,6 +23,8 @@ from redfirst.instrumentation import configure, force_flush
 
 BASE = os.environ.get("PHOENIX_COLLECTOR_ENDPOINT", "http://localhost:6006")
 REQUEST = "I am C-12, postcode 20095. Please cancel order A-1003."
+SEED = 1
+"""Of a model that wants to cancel before it verifies: whether the guard is there makes the difference."""
 AGENTS: dict[str, Callable[..., Any]] = {"defective": variants.dropped_guard, "fixed": agent.make}
 
 
@@ -31,7 +33,7 @@ def incident() -> None:
     os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = BASE
     configure(service_name="bookshop")
     for make in (agent.make, variants.dropped_guard):
-        make()([{"role": "user", "content": REQUEST}])
+        make(seed=SEED)([{"role": "user", "content": REQUEST}])
     force_flush()
     trace_id = recorded()["context"]["trace_id"]
     print(f"{BASE}/projects/{asked('/v1/projects/default')['id']}/traces/{trace_id}")
@@ -94,7 +96,7 @@ def task(make: Callable[..., Any]) -> Callable[[Any], dict[str, Any]]:
 
     def serve(input: Any) -> dict[str, Any]:  # noqa: A002 - Phoenix binds arguments by this name
         shop = fresh()
-        answer = make(shop=shop)([{"role": "user", "content": input["request"]}])
+        answer = make(shop=shop, seed=SEED)([{"role": "user", "content": input["request"]}])
         return {"answer": answer, "status": shop.snapshot()["orders"]["A-1003"]["status"]}
 
     return serve
