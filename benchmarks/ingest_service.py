@@ -73,6 +73,8 @@ def served(home: Path, **settings: object) -> Iterator[Served]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=90)
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def tree(pid: int) -> list[int]:
@@ -125,6 +127,10 @@ class Client(threading.local):
         if answer.status != 200:
             raise Refused(f"answered {answer.status}: {said[:200]!r}")
         return time.perf_counter() - begun
+
+    def close(self) -> None:
+        """End this thread's connection."""
+        self.connection.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,8 @@ class Slope:
 
 
 def slope(times: Sequence[float], values: Sequence[float], *, block: float) -> Slope | None:
-    """None when there are too few blocks of this length. Neighbouring samples say almost the same, which is why means of
-    blocks are taken; where their residuals still go together (as an autoregression of first order), the interval is widened by
-    it."""
+    """None when there are too few blocks of this length. Neighbouring samples say almost the same, hence the blocks;
+    where their residuals still go together (as an autoregression of first order), the interval is wider."""
     if not times:
         return None
     first = times[0]
