@@ -116,9 +116,7 @@ def fill(message: Any, document: object) -> Noted:
     return noted
 
 
-def _fill(
-    message: Any, record: Mapping[str, object], where: str, depth: int, noted: Noted
-) -> None:
+def _fill(message: Any, record: Mapping[str, object], where: str, depth: int, noted: Noted) -> None:
     for field in _fields(message.DESCRIPTOR):
         value = record.get(field.json_name)
         if value is None:
@@ -143,9 +141,7 @@ def _fill(
                 into.append(_scalar(field, item, f"{at}[{n}]", noted))
 
 
-def _set(
-    message: Any, field: _Field, value: object, at: str, depth: int, noted: Noted
-) -> None:
+def _set(message: Any, field: _Field, value: object, at: str, depth: int, noted: Noted) -> None:
     if field.kind == "message":
         nested = getattr(message, field.name)
         nested.SetInParent()

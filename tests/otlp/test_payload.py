@@ -228,7 +228,9 @@ def test_36_deep_values_in_protobuf(receiver, kept, levels, kind):
 def test_36_deep_values_in_json(receiver, kept, levels):
     """The same in JSON, also where no parser of JSON reads as deep: what is around the value is kept."""
     value = '{"arrayValue": {"values": [' * levels + '{"stringValue": "]} deep"}' + "]}}" * levels
-    document = json_body(attributes=[{"key": "k", "value": "HERE"}, {"key": "after", "value": {"intValue": 1}}])
+    document = json_body(
+        attributes=[{"key": "k", "value": "HERE"}, {"key": "after", "value": {"intValue": 1}}]
+    )
     text = document.replace(b'"HERE"', value.encode())
     before = odd(receiver, "too_deep")
     found = receiver.post("/v1/traces", text, content_type=JSON)
