@@ -10,7 +10,7 @@ from pathlib import Path
 
 from redfirst.collector_processor.commands.changing import ask, home_of
 from redfirst.collector_processor.commands.serve import outbox_destinations
-from redfirst.collector_processor.home import Home, HomeLock
+from redfirst.collector_processor.home import Home, HomeLock, OwnApi
 from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.journal_settings import read_up_to
 from redfirst.collector_processor.metrics import Metrics
@@ -53,10 +53,10 @@ def execute(options: argparse.Namespace) -> int:
     checks = checks_of(project, options.rules)
     revision = revision_of_all(checks)
     since_ns = 0 if options.since is None else begin_of(options.since, time.time_ns())
-    service = home.service()
-    if service is not None and "page" in service:
+    service = OwnApi.of(home.service())
+    if service is not None:
         asked = {"since_ns": since_ns, "revision": revision}
-        noted, by = ask(f"{service['page']}/api/backfill", asked)["noted"], "service"
+        noted, by = ask(service, "/api/backfill", asked)["noted"], "service"
     else:
         noted, by = _here(home, checks, since_ns, outbox_destinations(project, home)), "backfill"
     if options.json:

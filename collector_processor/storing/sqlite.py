@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from redfirst.collector_processor.journal.format import Position
-from redfirst.collector_processor.storing.sqlite_landing import erase, land
+from redfirst.collector_processor.storing.sqlite_landing import erase, land, owner_hash
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import (
     Json,
@@ -18,9 +18,17 @@ from redfirst.collector_processor.storing.store import (
     Landed,
     Landing,
     OutboxRow,
+    Owner,
+    Query,
     Recent,
     RunState,
+    Unsent,
 )
+
+_HELD_OF_ERASED = "DELETE FROM told WHERE destination = ? AND run_id NOT IN (SELECT run_id FROM runs)"
+_ERASABLE = (RunState.SCORED, RunState.UNSCORED, RunState.NOT_A_RUN)
+_ERASED_AT_ONCE = 500
+"""Runs in one transaction: verdicts that are to be stored wait for it."""
 
 _CONNECTED = """
     WITH RECURSIVE found (meeting) AS (
@@ -148,6 +156,7 @@ class SqliteStore(SqliteReader):
             found = [row[0] for row in database.execute(sql, (before_ns, limit)).fetchall()]
             for run_id in found:
                 erase(database, run_id, why=RunState.EXPIRED, at_ns=at_ns)
+            database.execute("DELETE FROM erasures WHERE at_ns < ?", (before_ns,))
         return len(found)
 
     def save_cursor(self, name: str, position: Position) -> None:
@@ -235,19 +244,37 @@ class SqliteStore(SqliteReader):
     def delete(self, run_id: str, *, at_ns: int) -> bool:
         """Erase a run and its traces everywhere in the store and leave tombstones."""
         with self._transaction() as database:
-            names = [*_parts(database, run_id), run_id]
-            meetings = [
-                row[0]
-                for name in names
-                for row in database.execute("SELECT meeting FROM meetings WHERE trace_id = ?", (name,))
-            ]
-            erased = [erase(database, name, why=RunState.DELETED, at_ns=at_ns) for name in names]
-            sql = (
-                "INSERT OR IGNORE INTO joins (meeting, due_ns) "
-                "SELECT DISTINCT meeting, 0 FROM meetings WHERE meeting = ?"
+            return _delete(database, run_id, at_ns)
+
+    def erase_all(self, owner: Owner, *, at_ns: int) -> list[str]:
+        """Erase every run of a user or a session, and those that are still open once they land."""
+        with self._transaction() as database:  # first: what lands from now on is erased by this
+            database.execute(
+                "INSERT OR REPLACE INTO erasures (what, name, tenant, at_ns) VALUES (?, ?, ?, ?)",
+                (owner.what, owner_hash(owner.name), owner.tenant or "", at_ns),
             )
-            database.executemany(sql, [(name,) for name in meetings])  # the others are a run without it
-        return any(erased)
+        query = Query(**{owner.what: owner.name}, tenant=owner.tenant, states=_ERASABLE)  # type: ignore[arg-type]
+        found = [run.run_id for run in self.runs(query)]
+        erased = []
+        for first in range(0, len(found), _ERASED_AT_ONCE):
+            with self._transaction() as database:
+                some = found[first : first + _ERASED_AT_ONCE]
+                erased += [run_id for run_id in some if _delete(database, run_id, at_ns)]
+        return erased
+
+    def forget_destinations(self, configured: Collection[str]) -> Mapping[str, Unsent]:
+        """Let go what waits for destinations that are not these."""
+        found: dict[str, Unsent] = {}
+        with self._transaction() as database:
+            known = database.execute("SELECT destination FROM outbox UNION SELECT destination FROM told")
+            for (name,) in sorted(known.fetchall()):
+                if name in configured:
+                    continue
+                rows = database.execute("DELETE FROM outbox WHERE destination = ?", (name,)).rowcount
+                erased = database.execute(_HELD_OF_ERASED, (name,)).rowcount
+                if rows or erased:
+                    found[name] = Unsent(rows=rows, erased=erased)
+        return found
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -260,6 +287,19 @@ class SqliteStore(SqliteReader):
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
                 raise
+
+
+def _delete(database: sqlite3.Connection, run_id: str, at_ns: int) -> bool:
+    names = [*_parts(database, run_id), run_id]
+    meetings = [
+        row[0]
+        for name in names
+        for row in database.execute("SELECT meeting FROM meetings WHERE trace_id = ?", (name,))
+    ]
+    erased = [erase(database, name, why=RunState.DELETED, at_ns=at_ns) for name in names]
+    sql = "INSERT OR IGNORE INTO joins (meeting, due_ns) SELECT DISTINCT meeting, 0 FROM meetings WHERE meeting = ?"
+    database.executemany(sql, [(name,) for name in meetings])  # the others are a run without it
+    return any(erased)
 
 
 def _parts(database: sqlite3.Connection, run_id: str) -> list[str]:
