@@ -288,7 +288,7 @@ class ServeSettings(BaseModel):
     receive_bytes: int | None = Field(default=None, gt=0)
     """Bytes of requests in flight over all connections; by default 256 MiB, or four of the largest request."""
     tokens: Annotated[list[TokenSettings], BeforeValidator(_from_json)] = []
-    """Who may send, read and erase, by bearer token; without any, all who reach the ports. JSON when given by the environment."""
+    """Who may send, read and erase; without any, all who reach the ports. JSON when given by the environment."""
     tls: Annotated[TlsSettings | None, BeforeValidator(_from_json)] = None
     """The certificate of all three ports; without one they speak in the clear. JSON when given by the environment."""
     cors_origins: Annotated[list[str], BeforeValidator(_from_json)] = []
