@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
@@ -66,11 +66,13 @@ class PageApi:
         refused: Callable[[Refusal], None] = lambda _: None,
         loopback: bool = True,
         revision: Callable[[], str] = lambda: "",
+        segments: Callable[[], Collection[int]] = tuple,
         links: Links = NO_LINKS,
     ) -> None:
         """``access`` lets everybody in when it is left out, ``refused`` is told of who was not; ``loopback`` when the port
-        is reached by names of this machine only; ``revision`` is of the checks in force; ``links`` lead to the runs'
-        traces."""
+        is reached by names of this machine only; ``revision`` is of the checks in force, ``segments`` are
+        those that the journal has; ``links`` lead to the runs' traces."""
+        self._segments = segments
         self._access = access or PageAccess()
         self._refused = refused
         self._links = links
@@ -170,7 +172,8 @@ class PageApi:
                 409,
                 "The service judges by other rules than these; an edited file is in force within seconds.",
             )
-        return {"noted": self._store.judge_again(since_ns=since_ns, revision=revision)}
+        found = self._store.judge_again(since_ns=since_ns, revision=revision, segments=self._segments())
+        return {"noted": found.noted, "spans_gone": found.spans_gone}
 
     def _erase_all(self, posted: Mapping[str, Json], tenant: str | None) -> Json:
         (what, name), *more = posted.items() or [("", None)]

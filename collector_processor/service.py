@@ -16,6 +16,7 @@ import uvicorn
 
 from redfirst.collector_processor.companions import Companion, Parts
 from redfirst.collector_processor.home import Home, HomeLock
+from redfirst.collector_processor.journal.format import segments
 from redfirst.collector_processor.journal.retention import Retention
 from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.journal_settings import journal_limits, read_up_to, retention_limits
@@ -269,6 +270,7 @@ class Service:
             refused=refused,
             loopback=loopback,
             revision=self._revision,
+            segments=lambda: segments(self._home.journal),
             links=Links.of(self._settings),
         )
         return _config(api, refused)

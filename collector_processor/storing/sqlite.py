@@ -22,6 +22,7 @@ from redfirst.collector_processor.storing.store import (
     Query,
     Recent,
     RunState,
+    ToJudgeAgain,
     Unsent,
 )
 
@@ -42,16 +43,31 @@ _CONNECTED = """
         JOIN runs r ON r.run_id = m.trace_id AND r.latest ORDER BY r.arrived_ns DESC, m.trace_id
 """
 
-_OUTDATED = "r.latest AND r.state IN ('scored', 'unscored') AND r.judged_ns >= ? AND r.revision <> ?"
+_OUTDATED = (
+    "SELECT r.run_id FROM runs r WHERE r.latest AND r.state IN ('scored', 'unscored') AND r.judged_ns >= ? "
+    "AND r.revision <> ?"
+)
+_WHOLE = """
+    CREATE TEMP TABLE whole AS SELECT o.run_id FROM outdated o WHERE NOT EXISTS (
+        SELECT 1 FROM slices s WHERE s.segment NOT IN (SELECT value FROM json_each(?)) AND s.run_id IN (
+            SELECT o.run_id UNION ALL SELECT p.run_id FROM runs p WHERE p.part_of = o.run_id AND p.latest
+        )
+    )
+"""
 _AGAIN = (
-    "INSERT OR IGNORE INTO again (run_id) SELECT r.run_id FROM runs r "  # noqa: S608 - our own words
-    f"WHERE {_OUTDATED} AND r.cut <> 'joined' "
-    "AND NOT EXISTS (SELECT 1 FROM meetings WHERE trace_id = r.run_id)",
-    "INSERT OR IGNORE INTO joins (meeting, due_ns) SELECT DISTINCT m.meeting, 0 FROM meetings m "  # noqa: S608
-    "JOIN runs p ON p.run_id = m.trace_id AND p.latest "
-    f"JOIN runs r ON r.run_id = coalesce(p.part_of, p.run_id) WHERE {_OUTDATED}",
+    "INSERT OR IGNORE INTO again (run_id) SELECT r.run_id FROM whole JOIN runs r USING (run_id) "
+    "WHERE r.latest AND r.cut <> 'joined' AND NOT EXISTS (SELECT 1 FROM meetings WHERE trace_id = r.run_id)",
+    "INSERT OR IGNORE INTO joins (meeting, due_ns) SELECT DISTINCT m.meeting, 0 FROM whole "
+    "JOIN runs p ON p.latest AND (p.run_id = whole.run_id OR p.part_of = whole.run_id) "
+    "JOIN meetings m ON m.trace_id = p.run_id",
 )
 """What is judged again by itself, and what together."""
+_LEFT = """
+    SELECT (SELECT count(*) FROM again) + (
+        SELECT count(DISTINCT coalesce(p.part_of, p.run_id)) FROM joins j JOIN meetings m USING (meeting)
+        JOIN runs p ON p.run_id = m.trace_id AND p.latest WHERE j.due_ns = 0
+    ), EXISTS (SELECT 1 FROM joins WHERE due_ns = 0)
+"""
 
 ASSEMBLY = "assembly"
 """Name of the assembler's cursor."""
@@ -133,17 +149,27 @@ class SqliteStore(SqliteReader):
         """The runs that are to be told abandoned, and when."""
         return self._all("SELECT run_id, due_ns FROM runs WHERE latest AND due_ns IS NOT NULL")
 
-    def judge_again(self, *, since_ns: int, revision: str) -> int:
-        """Note every run judged since then by other checks than these; how many are noted in all."""
+    def judge_again(self, *, since_ns: int, revision: str, segments: Collection[int]) -> ToJudgeAgain:
+        """Note every run judged since then by other checks than these whose spans lie in these segments."""
         with self._transaction() as database:
+            database.execute(f"CREATE TEMP TABLE outdated AS {_OUTDATED}", (since_ns, revision))
+            database.execute(_WHOLE, (json.dumps(sorted(segments)),))
             for sql in _AGAIN:
-                database.execute(sql, (since_ns, revision))
-        return self.left_to_judge_again()
+                database.execute(sql)
+            counts = "SELECT (SELECT count(*) FROM outdated) - (SELECT count(*) FROM whole)"
+            (gone,) = database.execute(counts).fetchone()
+            for table in ("outdated", "whole"):
+                database.execute(f"DROP TABLE temp.{table}")
+        return ToJudgeAgain(noted=self.left_to_judge_again(), spans_gone=gone)
+
+    def outdated(self, *, since_ns: int, revision: str) -> int:
+        """How many runs were judged since then by other checks than these."""
+        return len(self._all(_OUTDATED, (since_ns, revision)))
 
     def left_to_judge_again(self) -> int:
-        """How many are noted, conversations too."""
-        sql = "SELECT (SELECT count(*) FROM again) + (SELECT count(*) FROM joins WHERE due_ns = 0)"
-        return int(self._all(sql)[0][0])
+        """How many runs are noted, those of several traces too."""
+        runs, meetings = self._all(_LEFT)[0]
+        return max(int(runs), int(meetings))  # one of which nothing is left is looked at, too
 
     def to_judge_again(self, limit: int) -> list[str]:
         """Some of the runs that were noted."""

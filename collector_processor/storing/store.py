@@ -163,6 +163,16 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToJudgeAgain:
+    """What was found to be judged by other checks than those in force."""
+
+    noted: int
+    """Runs that are judged again, with those that were noted before and are not done."""
+    spans_gone: int
+    """Runs that keep the verdict they have: the journal no longer holds all of their spans."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
     """Whose runs are to be erased."""
 
@@ -292,12 +302,16 @@ class Store(StoreReader, Protocol):
         """The runs that are to be told abandoned, and when."""
         ...
 
-    def judge_again(self, *, since_ns: int, revision: str) -> int:
-        """Note every run judged since then by other checks than these; how many are noted in all."""
+    def judge_again(self, *, since_ns: int, revision: str, segments: Collection[int]) -> ToJudgeAgain:
+        """Note every run judged since then by other checks than these whose spans lie in these segments of the journal."""
+        ...
+
+    def outdated(self, *, since_ns: int, revision: str) -> int:
+        """How many runs were judged since then by other checks than these."""
         ...
 
     def left_to_judge_again(self) -> int:
-        """How many are noted, conversations too."""
+        """How many runs are noted, those of several traces too."""
         ...
 
     def to_judge_again(self, limit: int) -> list[str]:

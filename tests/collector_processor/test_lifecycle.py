@@ -291,7 +291,7 @@ def test_an_older_answer_does_not_take_the_place_of_a_newer_one(run: Driven):
     send(run, agent(), tool())
     run.wait(11)
     held = Held(run)
-    assert run.store.judge_again(since_ns=0, revision="of other checks") == 1
+    assert run.store.judge_again(since_ns=0, revision="of other checks", segments=range(99)).noted == 1
     run.wait(2)
     send(run, tool("03"))
     run.wait(11)
@@ -313,7 +313,7 @@ def test_a_run_whose_newer_answer_is_not_stored_yet_is_not_judged_again_by_its_o
     held = Held(run)
     send(run, tool("03"))
     run.wait(11)
-    run.store.judge_again(since_ns=0, revision="of other checks")
+    run.store.judge_again(since_ns=0, revision="of other checks", segments=range(99))
     held.answer(held.jobs[0])
     run.wait(24)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -314,9 +315,9 @@ def test_what_one_transaction_holds_another_waits_for_and_then_says(store: Store
 def test_other_checks_make_another_version_of_the_same_spans(store: Store):
     """The key is the run, the checks and the spans; what is noted to be judged again is noted until it is."""
     store.land([replace(FIRST, revision="r1")], cursor=CURSOR)
-    assert store.judge_again(since_ns=0, revision="r1") == 0
-    assert store.judge_again(since_ns=3, revision="r2") == 0
-    assert store.judge_again(since_ns=0, revision="r2") == 1
+    assert again(store, since_ns=0, revision="r1") == (0, 0)
+    assert again(store, since_ns=3, revision="r2") == (0, 0)
+    assert again(store, since_ns=0, revision="r2") == (1, 0)
     assert store.to_judge_again(10) == [RUN]
 
     landed = store.land([replace(FIRST, revision="r2", flagged=False)], cursor=None)
@@ -324,6 +325,35 @@ def test_other_checks_make_another_version_of_the_same_spans(store: Store):
     assert store.cursor("assembly") == CURSOR
     assert store.to_judge_again(10) == []
     assert not store.land([replace(FIRST, revision="r2")], cursor=None)[0].new
+
+
+def again(store: Store, *, segments: Sequence[int] = (1, 2), **about: Any) -> tuple[int, int]:
+    found = store.judge_again(segments=segments, **about)
+    return found.noted, found.spans_gone
+
+
+def test_what_lost_a_record_is_not_judged_again_and_is_counted(store: Store):
+    """A run with one of its two segments gone, and one of several traces of which one trace has lost a record."""
+    lost = replace(FIRST, run_id="cd" * 16, positions=[Position(1, 8), Position(7, 8)])
+    parts = [
+        replace(
+            FIRST,
+            run_id=name * 16,
+            state=RunState.PART,
+            part_of="99" * 16,
+            positions=[Position(segment, 8)],
+            meetings=["m"],
+            record=None,
+        )
+        for name, segment in (("01", 1), ("02", 7))
+    ]
+    whole = replace(FIRST, run_id="99" * 16, positions=(), cut="joined")
+    store.land([FIRST, lost, whole, *parts], cursor=CURSOR)
+    assert store.outdated(since_ns=0, revision="r2") == 3
+    assert again(store, since_ns=0, revision="r2") == (1, 2)
+    assert store.to_judge_again(9) == [RUN]
+    assert again(store, segments=(1, 2, 7), since_ns=0, revision="r2") == (3, 0)
+    assert list(store.joins()) == ["m"]
 
 
 def test_a_run_expires_and_its_late_spans_do_not_bring_it_back(store: Store):
