@@ -250,7 +250,7 @@ class TokenSettings(BaseModel):
 
 
 class TlsSettings(BaseModel):
-    """The certificate of both OTLP ports, under ``serve: tls:``. Its files are read again when they change."""
+    """The certificate of all three ports, under ``serve: tls:``. Its files are read again when they change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -259,7 +259,7 @@ class TlsSettings(BaseModel):
     key: Path
     """PEM, without a password."""
     client_ca: Path | None = None
-    """PEM; senders must show a certificate of one of these authorities."""
+    """PEM; whoever connects must show a certificate of one of these authorities."""
 
 
 _Told = list[ForwardSettings] | list[SinkSettings]
@@ -297,9 +297,9 @@ class ServeSettings(BaseModel):
     receive_bytes: int | None = Field(default=None, gt=0)
     """Bytes of requests in flight over all connections; by default 256 MiB, or four of the largest request."""
     tokens: Annotated[list[TokenSettings], BeforeValidator(_from_json)] = []
-    """Who may send, by bearer token; without any, whoever reaches the ports may. JSON when given by the environment."""
+    """Who may send, read and erase; without any, all who reach the ports. JSON when given by the environment."""
     tls: Annotated[TlsSettings | None, BeforeValidator(_from_json)] = None
-    """The certificate of both OTLP ports; without one they speak in the clear. JSON when given by the environment."""
+    """The certificate of all three ports; without one they speak in the clear. JSON when given by the environment."""
     cors_origins: Annotated[list[str], BeforeValidator(_from_json)] = []
     """Sites whose pages may send from a browser, as ``https://HOST``; ``*`` is all. JSON when given by the environment."""
     http_prefix: str = Field(default="", pattern=r"^(/[A-Za-z0-9._~-]+)*$")

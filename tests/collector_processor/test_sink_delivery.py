@@ -201,6 +201,17 @@ def test_a_run_that_was_never_told_needs_no_withdrawing(bench: Bench) -> None:
     assert sent(bench).asked == []
 
 
+def test_a_run_that_expired_before_its_turn_is_told_to_nobody(bench: Bench) -> None:
+    """Its row is done, counted as gone: there is nothing to say any more, and nothing to take back."""
+    bench.judged(OTHER, *FLAGGED)
+    bench.store.expire(2**62, at_ns=1, limit=9)
+    bench.round()
+
+    assert (bench.waiting(), sent(bench).asked) == ([], [])
+    labels = {"sink": "there", "outcome": "gone", "reason": "ok"}
+    assert bench.metrics.value("redfirst_sink_runs_total", **labels) == 1
+
+
 def test_what_may_have_been_sent_when_the_process_died_is_withdrawn_too(bench: Bench) -> None:
     """The answer to the last request never came: an erasure still deletes what the backend took."""
     sent(bench).problems = [None, None, None, NotTaken("timeout", again=True, whole=True)]
