@@ -310,6 +310,8 @@ class ServeSettings(BaseModel):
     """Whether log records without a trace id are kept and passed on, though no run will show them."""
     log: Literal["text", "json"] = "text"
     """How what happens is written on standard error: for people, or one JSON object a line."""
+    scorers: int = Field(default=1, ge=1, le=64)
+    """Processes that judge runs; one more judges those of 2,000 spans and more while there are any."""
     score_seconds: float = Field(default=30.0, gt=0)
     """What judging one run may take before the scorer is ended and started again."""
     check_seconds: float = Field(default=10.0, gt=0)
