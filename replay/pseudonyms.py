@@ -126,7 +126,15 @@ def _spellings(value: str) -> set[str]:
     twice = json.dumps(once, ensure_ascii=False)[1:-1]
     plain = json.dumps(value)[1:-1]
     python = repr(value)[1:-1]
-    return {value, once, twice, plain, json.dumps(plain)[1:-1], python, json.dumps(python, ensure_ascii=False)[1:-1]}
+    return {
+        value,
+        once,
+        twice,
+        plain,
+        json.dumps(plain)[1:-1],
+        python,
+        json.dumps(python, ensure_ascii=False)[1:-1],
+    }
 
 
 def leaves(names: tuple[str, ...], value: Json) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -248,7 +248,9 @@ def test_a_secret_is_found_on_every_surface_of_a_span(recorded: Record) -> None:
     assert [key for key in (*keys.values(), SECRET) if key in texts(draft)] == []
 
 
-@pytest.mark.parametrize("written", [json.dumps, str, lambda value: json.dumps(json.dumps(value)), lambda value: value])
+@pytest.mark.parametrize(
+    "written", [json.dumps, str, lambda value: json.dumps(json.dumps(value)), lambda value: value]
+)
 @pytest.mark.parametrize(
     "held",
     [
