@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 from pathlib import Path
 
 from redfirst.collector_processor.commands.samples import take_samples
@@ -16,9 +17,9 @@ from redfirst.collector_processor.recorded.sources import (
     recorded_runs,
 )
 from redfirst.collector_processor.rules_file import checks_of
-from redfirst.collector_processor.terminal import Screen, counted, near
+from redfirst.collector_processor.terminal import Screen, clean, counted, near
 from redfirst.evaluators import ConfigurationError, Outcome, Stop, flagged
-from redfirst.replay.covering import covers
+from redfirst.replay.covering import covers_of
 from redfirst.replay.freezing import RecordedRun, freeze
 from redfirst.replay.project import load_project
 
@@ -62,7 +63,10 @@ def execute(options: argparse.Namespace) -> int:
     wanted, traces = followed(options.run, options.traces)
     recorded = recorded_runs(project, traces, checks)
     incident = recorded.named(wanted)
-    cover = covers(project.scenarios).of_run(incident.run, incident.verdicts)
+    known = covers_of(project)
+    cover = known.of_run(incident.run, incident.verdicts)
+    if cover is None and known.untold:
+        print(f"redfirst: {clean(known.said_untold)}", file=sys.stderr)
     draft = freeze(
         incident,
         checks,
