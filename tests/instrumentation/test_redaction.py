@@ -78,11 +78,19 @@ def test_a_secret_with_quotes_and_escapes_leaves_nothing_behind(secret: str, wri
     assert "TAIL" not in redactor(keys=["password"]).text(text)[0]
 
 
-TEXTS = st.lists(
-    st.sampled_from(
-        ["password", "Token", "'", '"', "=", ":", " ", "{", "}", "a@b.org", "sk-", "x" * 20, "\\", "é"]
-    )
-).map("".join)
+PIECES = ("password", "'", '"', "=", ": ", "{", "a@b.org", "sk-", "x" * 20, "\\", "é")
+SAID = (
+    "password='hunter2'",
+    "{'Token': 'abc'}",
+    'token="abc"',
+    "password = 'x",
+    "'token'",
+    "sk-" + "x" * 20,
+    "4111111111111111",
+)
+TEXTS = st.one_of(
+    st.sampled_from((*PIECES, *SAID)), st.lists(st.sampled_from((*PIECES, *SAID)), max_size=5).map("".join)
+)
 VALUES = st.recursive(
     st.one_of(TEXTS, st.integers(-3, 10**17), st.booleans(), st.none()),
     lambda inside: (
@@ -96,8 +104,9 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_a_value_without_secrets_is_let_through_only_where_the_long_way_finds_none(value: Any) -> None:
     """The quick look at most values and the walk through them agree."""
-    rules: dict[str, Any] = {"keys": ["password", "token"], "patterns": ["email", "api_key"]}
+    rules: dict[str, Any] = {"keys": ["password", "token"], "patterns": ["email", "api_key", "card"]}
     made, walking = redactor(**rules), redactor(**rules)
+    made.json({"a": 1, "b": 2})  # keys that it has met are looked at no more
 
     quick, found = made.json(value)
     data, by = walking.data(json.loads(capture.to_json(value)))
