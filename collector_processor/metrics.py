@@ -95,6 +95,14 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_truncated_runs_total": ("counter", "Judgements of runs too large to be judged whole."),
     "redfirst_truncated_spans_total": ("counter", "Spans and log records that were left out of them."),
     "redfirst_expired_runs_total": ("counter", "Runs whose verdicts went by their age."),
+    "redfirst_erased_on_landing_total": (
+        "counter",
+        "Traces that were still open when all runs of their user or session were erased, and went when they landed.",
+    ),
+    "redfirst_outbox_dropped_total": (
+        "counter",
+        "Things not told any more to receivers that are configured no more, by destination and reason.",
+    ),
     "redfirst_joins_truncated_total": ("counter", "Conversations with more traces than are judged together."),
     "redfirst_scorer_output_dropped_bytes_total": (
         "counter",

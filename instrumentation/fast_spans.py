@@ -51,6 +51,8 @@ _FLAGS = [TraceFlags(value) for value in range(4)]
 _SPAN_KEY = trace.propagation._SPAN_KEY
 _ENOUGH_ATTRIBUTES = 64
 """A lower limit is left to the SDK's own containers."""
+_PLAIN = frozenset({str, bool, int, float})
+"""Types of values that the SDK takes as they are."""
 _SILENT = (sdk.SpanProcessor, BatchSpanProcessor, SimpleSpanProcessor, BoundedProcessor)
 """Their ``on_start`` does nothing."""
 
@@ -103,6 +105,18 @@ class FastSpan(sdk._Span):
     @_attributes.setter
     def _attributes(self, value: Any) -> None:
         self._bounded = value  # processors of others assign it
+
+    def set_attribute(self, key: str, value: Any) -> None:
+        """What the SDK does; a plain value needs neither its cleaning nor its container."""
+        if type(value) in _PLAIN and type(key) is str and key:
+            with self._lock:
+                data = self._data
+                if self._bounded is None and self._end_time is None and len(data) < _ENOUGH_ATTRIBUTES:
+                    if key in data:
+                        del data[key]  # the SDK puts it last
+                    data[key] = value
+                    return
+        super().set_attribute(key, value)
 
     @property
     def attributes(self) -> Any:
@@ -209,7 +223,8 @@ class FastTracing(Tracing):
             return super().start(name, attributes, context, decision)
         parent, bound, _ = decision
         if parent is None:
-            trace_id, state, flags = self._trace_id(), _STATE, self._random
+            trace_id = (self._bits(128) if self._bits is not None else 0) or self._trace_id()
+            state, flags = _STATE, self._random
         else:
             trace_id, state, flags = parent[0], parent[4], parent[3] & _RANDOM
         if bound is None:

@@ -38,6 +38,9 @@ class Kind(ABC):
     named: ClassVar[bool] = True
     """Whether the span is called the same in every call."""
 
+    guarded: ClassVar[bool] = False
+    """Whether rules are asked before each call."""
+
     def __init__(self, function: Callable[..., Any], name: str | None) -> None:
         self.function = function
         self.name = clean(called(function) if name is None else name)
@@ -99,6 +102,13 @@ class Kind(ABC):
         opened: Opened | None = None
         arguments: dict[str, Any] | None = None
         try:
+            # where nothing is traced, these lines are all that a call costs
+            if (
+                settings.silent is trace._TRACER_PROVIDER  # noqa: SLF001 - as in tracing()
+                and settings.provider is None
+                and not memory.Switch.on
+            ):
+                return None
             way = tracing()
             if not (way.active or memory.Switch.on):
                 return None

@@ -44,7 +44,7 @@ class _Settings:
             "parent",
             "provider",
         ),
-        *("redaction", "redactor", "tracing"),
+        *("redaction", "redactor", "silent", "tracing"),
     )
 
     def __init__(self) -> None:
@@ -56,6 +56,8 @@ class _Settings:
         self.counters: list[SpanCounter] = []
         """One for each provider that takes span processors."""
         self.tracing: Tracing | None = None  # one value: threads read it
+        self.silent: object = self
+        """The global provider (``None``: there is none) of which no span will come; something else otherwise."""
         self.redaction: Redaction | None = None
         self.declared: tuple[str, ...] = ()
         """Keys and paths that tools want redacted."""
@@ -319,6 +321,8 @@ def tracing() -> Tracing:
         known = tracing_of(provider, tracer)
         known.parent = settings.parent
         settings.tracing = known
+        if not known.active and settings.provider is None:
+            settings.silent = None if isinstance(provider, trace.ProxyTracerProvider) else provider
     return known
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 from redfirst.evaluators import ConfigurationError
@@ -51,6 +53,21 @@ class Standing:
 def events_digest(execution: Execution) -> str:
     """SHA-256 of what an execution did, in hexadecimal."""
     return hashlib.sha256("\n".join(execution.events).encode()).hexdigest()
+
+
+def environment(executions: Sequence[Execution], *, network: bool) -> dict[str, Json]:
+    """Where executions were made, and what each was kept from: by the audit hook in Python, by the kernel in all code."""
+    kept = [set(execution.locked) for execution in executions]
+    return {
+        "redfirst": version("redfirst"),
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "platform": f"{platform.system().lower()}-{platform.machine()}",
+        "isolation": {
+            "audit_hook": ["files", *([] if network else ["network"])],
+            "kernel": sorted(set.intersection(*kept) if kept else ()),
+        },
+    }
 
 
 def bind(folder: Folder, body: Mapping[str, Json]) -> None:

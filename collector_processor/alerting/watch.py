@@ -26,7 +26,7 @@ from redfirst.collector_processor.posting.answers import wait_before
 from redfirst.collector_processor.settings import AlertSettings
 from redfirst.collector_processor.storing.store import Query, RunState, Store, StoredRun, StoreReader
 from redfirst.collector_processor.terminal import clean
-from redfirst.replay.covering import Covers, covers
+from redfirst.replay.covering import Covers
 
 OUTBOX = "alerts"
 """The outbox destination that this reads; ``Pipeline`` must be told of it."""
@@ -50,15 +50,15 @@ class Alerts:
         *,
         settings: AlertSettings,
         trace_url: str | None = None,
-        scenarios: Path | None = None,
+        covers: Callable[[], Covers] = Covers,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``scenarios`` is the folder of scenarios that failures may be kept by already."""
+        """``covers`` says which scenarios there are that keep a failure already."""
         self._policy = policy
         self._receivers = receivers
         self._settings = settings
         self._trace_url = trace_url
-        self._scenarios = scenarios
+        self._known = covers
         self._home = home
         self._say = say
         self._watch: Watch | None = None
@@ -76,7 +76,7 @@ class Alerts:
             say=self._say,
             settings=self._settings,
             trace_url=self._trace_url,
-            scenarios=self._scenarios,
+            covers=self._known,
         )
         self._watch.start()
 
@@ -105,14 +105,14 @@ class Watch:
         say: Callable[[str], None] = lambda _: None,
         settings: AlertSettings,
         trace_url: str | None = None,
-        scenarios: Path | None = None,
+        covers: Callable[[], Covers] = Covers,
         send: Send = send,
         wait: Callable[[int, float | None], float] = wait_before,
     ) -> None:
         self._policy = policy
         self._receivers = receivers
         self._trace_url = trace_url
-        self._scenarios = scenarios
+        self._known = covers
         self._store = store
         self._reader = reader
         self._file = file
@@ -205,10 +205,12 @@ class Watch:
 
     def _covers(self) -> Covers:
         """The scenarios as they are now: one that cannot be read covers nothing, and is said."""
-        known = Covers() if self._scenarios is None else covers(self._scenarios)
+        known = self._known()
         for problem in known.unreadable:
             self._metrics.add("redfirst_alert_failures_total", reason="scenario_unreadable")
             self._say(clean(f"alerts: {problem}"))
+        if known.untold:
+            self._say(clean(f"alerts: {known.said_untold}"))
         return known
 
     def _there(self, run: Observed) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 from pathlib import Path
 
 from redfirst.collector_processor.commands.samples import take_samples
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.recorded.sources import (
     Recorded,
     add_source_arguments,
@@ -15,9 +17,9 @@ from redfirst.collector_processor.recorded.sources import (
     recorded_runs,
 )
 from redfirst.collector_processor.rules_file import checks_of
-from redfirst.collector_processor.terminal import Screen, counted, near
+from redfirst.collector_processor.terminal import Screen, clean, counted, near
 from redfirst.evaluators import ConfigurationError, Outcome, Stop, flagged
-from redfirst.replay.covering import covers
+from redfirst.replay.covering import covers_of
 from redfirst.replay.freezing import RecordedRun, freeze
 from redfirst.replay.project import load_project
 
@@ -61,7 +63,10 @@ def execute(options: argparse.Namespace) -> int:
     wanted, traces = followed(options.run, options.traces)
     recorded = recorded_runs(project, traces, checks)
     incident = recorded.named(wanted)
-    cover = covers(project.scenarios).of_run(incident.run, incident.verdicts)
+    known = covers_of(project)
+    cover = known.of_run(incident.run, incident.verdicts)
+    if cover is None and known.untold:
+        print(f"redfirst: {clean(known.said_untold)}", file=sys.stderr)
     draft = freeze(
         incident,
         checks,
@@ -69,6 +74,7 @@ def execute(options: argparse.Namespace) -> int:
         control=passing_run(recorded, incident),
         redaction=project.redaction(),
     )
+    url = Links.of_project(project).beside(incident.run.run_id, next(iter(incident.run.trace_ids), None))
     folder = Path(options.out) if options.out else project.scenarios / draft.scenario.id
     draft.write(folder, replace=options.replace)
     if options.json:
@@ -83,6 +89,7 @@ def execute(options: argparse.Namespace) -> int:
                     "redacted": draft.scenario.origin.get("redacted", {}),
                     "notes": list(draft.notes),
                     "covered_by": None if cover is None else cover.scenario,
+                    **url,
                 }
             )
         )
@@ -92,6 +99,8 @@ def execute(options: argparse.Namespace) -> int:
     screen.para(draft.scenario.title, indent="  ")
     grades = draft.scenario.completeness.model_dump().items()
     screen.para(", ".join(f"{name} {grade}" for name, grade in grades), indent="  ")
+    if url:
+        print(f"  trace: {url['url']}")  # whole, too
     if cover is not None and cover.scenario != folder.name:
         screen.para(f"{cover.said}: this is its failure again", indent="  note: ", hang="        ")
     for name, count in draft.scenario.origin.get("redacted", {}).items():

@@ -23,7 +23,7 @@ from redfirst.collector_processor.recorded.in_store import RunsInStore
 from redfirst.collector_processor.scoring import joining, worker
 from redfirst.collector_processor.scoring.assembly import Assembly, AssemblyLimits
 from redfirst.collector_processor.scoring.process import Job
-from redfirst.collector_processor.storing.store import Query, RunState
+from redfirst.collector_processor.storing.store import Owner, Query, RunState
 from redfirst.evaluators import Span
 from redfirst.evaluators.check import default_checks
 from redfirst.evaluators.otlp_encode import encode_traces
@@ -291,7 +291,7 @@ def test_an_older_answer_does_not_take_the_place_of_a_newer_one(run: Driven):
     send(run, agent(), tool())
     run.wait(11)
     held = Held(run)
-    assert run.store.judge_again(since_ns=0, revision="of other checks") == 1
+    assert run.store.judge_again(since_ns=0, revision="of other checks", segments=range(99)).noted == 1
     run.wait(2)
     send(run, tool("03"))
     run.wait(11)
@@ -313,7 +313,7 @@ def test_a_run_whose_newer_answer_is_not_stored_yet_is_not_judged_again_by_its_o
     held = Held(run)
     send(run, tool("03"))
     run.wait(11)
-    run.store.judge_again(since_ns=0, revision="of other checks")
+    run.store.judge_again(since_ns=0, revision="of other checks", segments=range(99))
     held.answer(held.jobs[0])
     run.wait(24)
 
@@ -508,6 +508,37 @@ def test_a_users_runs_are_erased_together(run: Driven, tmp_path: Path, capsys: p
     run._begin()
     assert sorted(states(run)) == ["03", "aa"]
     assert run.store.known("01" * 16).state is RunState.DELETED
+
+
+def test_runs_that_are_open_when_their_user_is_erased_go_when_they_end(run: Driven):
+    """Of one trace and of several, also over a restart; what the user does afterwards is judged."""
+    root = replace(agent(), attributes={**agent().attributes, "user.id": "u-7"})
+    send(run, tool())
+    send(run, asking(1), model(2, TOLD, "It has shipped."))
+    assert run.store.erase_all(Owner(what="user", name="u-7"), at_ns=run.pipeline._wall_ns()) == []
+    run.restart()
+    run.wait(1)
+    send(run, root)
+    run.wait(60)
+    assert run.store.runs(Query(states=tuple(RunState))) == []
+    assert {run.store.known(name * 16).state for name in ("aa", "01", "02")} == {RunState.DELETED}
+
+    send(run, replace(root, trace_id="bb" * 16), tool("07"))
+    run.wait(60)
+    assert [one.run_id for one in run.store.runs(Query())] == ["bb" * 16]
+
+
+def test_delete_says_what_of_a_user_is_still_to_go(run: Driven, capsys: pytest.CaptureFixture[str]):
+    """Without a service the command notes it in the store, for the next one."""
+    send(run, agent())
+    run.end()
+    assert main(["delete", "--home", str(run.folder), "--user", "u-7"]) == 0
+    assert capsys.readouterr().out == (
+        "0 runs erased; their bytes leave the journal with their segments\n"
+        "What is still open is erased when it is judged.\n"
+    )
+    assert main(["delete", "--home", str(run.folder), "--user", ""]) == 2
+    run._begin()
 
 
 @pytest.mark.parametrize("hours", [1, -1, 24, -24])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import (
     ConcurrentMultiSpanProcessor,
@@ -32,8 +33,6 @@ PROGRAM = Path(__file__).parent / "programs" / "pipeline.py"
 @pytest.mark.parametrize("kind", ["plain", "phoenix", "instrument"])
 def test_a_hosts_own_sampler_processor_and_exporter_meet_ordinary_spans(kind: str) -> None:
     """The same assertions over the SDK, Phoenix' ``register`` and ``opentelemetry-instrument``."""
-    for module in {"phoenix": ["phoenix.otel"], "instrument": ["opentelemetry.distro"]}.get(kind, []):
-        pytest.importorskip(module)
     command = [sys.executable, str(PROGRAM), kind]
     if kind == "instrument":
         from importlib.metadata import entry_points
@@ -202,6 +201,33 @@ def test_the_fast_way_makes_what_the_sdk_makes(
     assert (fast_kind is fast_spans.FastTracing) is (limits in ("usual", "none"))
     assert fast == slow
     assert bool(fast) is (sampler != "off")
+
+
+WRITTEN: dict[str, list[tuple[Any, Any]]] = {
+    "again": [("a", "1"), ("b", True), ("a", 2.5), ("c", 10**30)],
+    "no value": [("a", None), ("b", [1, None]), ("c", ["x", 1]), ("d", object()), ("e", "\ud800")],
+    "no key": [("", 1), (7, 1), (None, "x"), ("a", 1)],
+    "subclasses": [(type("S", (str,), {})("a"), type("T", (str,), {})("v")), ("b", type("I", (int,), {})(3))],
+    "too many": [(f"k{number}", number) for number in range(200)] + [("k150", "again")],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("written", WRITTEN)
+def test_an_attribute_set_by_hand_is_what_the_sdk_makes_of_it(written: str) -> None:
+    """Values, their order, and how many were dropped."""
+
+    def seen_of(way: type[tracing.Tracing]) -> tuple[Any, ...]:
+        made = TracerProvider(shutdown_on_exit=False, sampler=ALWAYS_ON)
+        used = way(made, made.get_tracer("t"))
+        span: Any = used.start("s", {}, Context(), used.decide(Context()))
+        for key, value in WRITTEN[written]:
+            span.set_attribute(key, value)
+        used.finish(span, {}, trace.Status(trace.StatusCode.OK))
+        span.set_attribute("late", 1)
+        return [(key, str(value)) for key, value in span.attributes.items()], span.dropped_attributes
+
+    assert seen_of(fast_spans.FastTracing) == seen_of(tracing.Tracing)
 
 
 def test_a_span_can_be_copied_and_takes_nothing_after_its_end(

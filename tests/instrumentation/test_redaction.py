@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -15,6 +17,7 @@ from redfirst.instrumentation import (
     Pattern,
     Redaction,
     agent,
+    capture,
     configure,
     current_run,
     faults,
@@ -75,12 +78,51 @@ def test_a_secret_with_quotes_and_escapes_leaves_nothing_behind(secret: str, wri
     assert "TAIL" not in redactor(keys=["password"]).text(text)[0]
 
 
+PIECES = ("password", "'", '"', "=", ": ", "{", "a@b.org", "sk-", "x" * 20, "\\", "é")
+SAID = (
+    "password='hunter2'",
+    "{'Token': 'abc'}",
+    'token="abc"',
+    "password = 'x",
+    "'token'",
+    "sk-" + "x" * 20,
+    "4111111111111111",
+)
+TEXTS = st.one_of(
+    st.sampled_from((*PIECES, *SAID)), st.lists(st.sampled_from((*PIECES, *SAID)), max_size=5).map("".join)
+)
+VALUES = st.recursive(
+    st.one_of(TEXTS, st.integers(-3, 10**17), st.booleans(), st.none()),
+    lambda inside: (
+        st.lists(inside, max_size=3)
+        | st.dictionaries(st.one_of(TEXTS, st.sampled_from(["a", "password", "b"])), inside, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(VALUES)
+@example({"a": {"password": "hunter2"}})
+def test_a_value_without_secrets_is_let_through_only_where_the_long_way_finds_none(value: Any) -> None:
+    """The quick look at most values and the walk through them agree."""
+    rules: dict[str, Any] = {"keys": ["password", "token"], "patterns": ["email", "api_key", "card"]}
+    made, walking = redactor(**rules), redactor(**rules)
+    made.json({"a": 1, "b": 2})  # keys that it has met are looked at no more
+
+    quick, found = made.json(value)
+    data, by = walking.data(json.loads(capture.to_json(value)))
+
+    assert (json.loads(quick), sorted(found)) == (data, sorted(by))
+
+
 def test_values_that_are_no_texts_are_taken_out_of_texts_too() -> None:
     """A number, a mapping to the end of the text; nothing is no secret, and a word that only contains the key is none."""
     made = redactor(keys=["pin"])
 
     assert made.text("x {'pin': 1234, 'n': 1}")[0] == f"x {{'pin': {made.token('1234')}, 'n': 1}}"
     assert "99" not in made.text("x {'pin': {'a': 99}, 'n': 1}")[0]
+    assert "99" not in made.text("login pin={'a': 99} n=1")[0]
+    assert "99" not in made.text("login pin=[98, 99]")[0]
     assert made.text("x {'pin': None}")[0] == "x {'pin': None}"
     assert made.text("spin='x' the pin is mightier, 'pinned': 'y'")[1] == []
 
