@@ -108,6 +108,21 @@ def test_any_order_split_repetition_and_restart_end_in_the_same(chance, name, tm
     assert driven(FIXTURES[name], folder, chance) == expected(FIXTURES[name])
 
 
+def test_after_a_start_senders_have_their_time_to_try_again(tmp_path: Path):
+    """Fault 4: open runs are not said to have gone quiet within the grace time, however short the idle time; a run whose
+    root comes then is whole."""
+    running = Driven(tmp_path, limits=replace(LIMITS, idle=5.0))
+    send(running, tool(), tool(trace="bb" * 16))
+    running.restart()
+    running.wait(LIMITS.grace - 2)
+    assert states(running) == {}
+    send(running, agent())
+    running.wait(11)
+    assert states(running) == {"aa": ("scored", 1, "root_ended"), "bb": ("scored", 1, "went_quiet")}
+    assert running.store.versions(A)[-1].spans == 2
+    running.end()
+
+
 def test_a_root_that_comes_ten_minutes_late_makes_the_verdict_complete(run: Driven):
     """Fault 18: provisional after the idle time, then of the whole run."""
     send(run, tool())
