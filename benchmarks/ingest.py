@@ -34,6 +34,8 @@ from ingest_service import Client, Served, Stored, quantile, served
 SETTLE = 0.5
 DRAIN = 300.0
 """Seconds after the load in which every run must have its verdict."""
+WARM = 8
+"""Requests before a steady load."""
 Figures = dict[str, float]
 
 
@@ -49,6 +51,10 @@ def latency(folder: Path, seconds: float, rate: int, scorers: int) -> Figures:
         client = Client(service.http)
         watcher = threading.Thread(target=_watch, args=(service, seen, over))
         watcher.start()
+        for _ in range(WARM):  # enough that every scorer has begun
+            client.post(request(parts, RUNS_A_REQUEST)[1])
+        while len(seen) < WARM * RUNS_A_REQUEST:
+            time.sleep(0.05)
         begun = time.perf_counter()
 
         def one(number: int) -> float:
@@ -61,9 +67,9 @@ def latency(folder: Path, seconds: float, rate: int, scorers: int) -> Figures:
         with ThreadPoolExecutor(16) as pool:
             acks = list(pool.map(one, range(request_count)))
         sending = time.perf_counter() - begun
-        judged = len(seen)
+        judged = len(seen.keys() & sent.keys())
         deadline = time.monotonic() + DRAIN
-        while len(seen) < len(sent) and time.monotonic() < deadline:
+        while not sent.keys() <= seen.keys() and time.monotonic() < deadline:
             time.sleep(0.05)
         drained = time.perf_counter() - begun - sending
         over.set()
@@ -127,14 +133,15 @@ def throughput(folder: Path, bodies: Sequence[bytes], spans: int, **settings: ob
 
 
 def memory(folder: Path, runs: int) -> Figures:
-    """Resident memory that open runs take, beyond what the service takes without them."""
+    """Resident memory of the service that open runs take, beyond what it takes when it has begun to work. The scorer, which
+    has nothing to do meanwhile, is left out: it begins at some time in between."""
     parts = templates()
     home = folder / f"memory-{runs}"
     with served(home, settle_seconds=36_000, idle_seconds=36_000) as service:
         client = Client(service.http)
-        for _ in range(20):
-            client.post(request(parts, RUNS_A_REQUEST)[1])
-        before = sum(service.rss())
+        for _ in range(100):
+            client.post(request(parts, RUNS_A_REQUEST, roots=False)[1])
+        before, _ = service.rss()
 
         def send(_: int) -> None:
             client.post(request(parts, RUNS_A_REQUEST, roots=False)[1])
@@ -143,7 +150,7 @@ def memory(folder: Path, runs: int) -> Figures:
             for _ in pool.map(send, range(runs // RUNS_A_REQUEST)):
                 pass
         held = service.series()["redfirst_traces_open"]
-        after = sum(service.rss())
+        after, _ = service.rss()
         service.process.kill()
     shutil.rmtree(home)
     return {

@@ -50,7 +50,7 @@ _GRACE = 5.0
 _DRAIN = 60.0
 _HOUSEKEEPING = 15.0
 _WATCH = 0.2
-_EXPIRING = 2.0
+_EXPIRING = 4.0
 """Seconds of one round of housekeeping that verdicts which are too old may take."""
 _LOOK = 1.0
 """Seconds between two looks at the rules file."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from redfirst.collector_processor.storing.store import Store
 
-_AT_ONCE = 200
+_AT_ONCE = 50
 _PAUSE = 0.01
 """Seconds between two transactions: the store is for others too."""
 
