@@ -36,8 +36,10 @@ class ScenarioRed(AssertionError):
 class SetAside(SkipTest):
     """A scenario that does not count: a draft, or one in quarantine that is not green."""
 
-    def __init__(self, because: str, outcome: Outcome | None = None) -> None:
+    def __init__(self, because: str, outcome: Outcome | None = None, *, void: bool = False) -> None:
         super().__init__(because)
+        self.void = void
+        """Whether it was proven once, as something else than it is now."""
         self.outcome = outcome
         """What was seen of it all the same; ``None`` where it was not run."""
 
@@ -59,7 +61,7 @@ def played(path: Path, *, asked: Asked | None = None, drafts: bool = False, work
     """
     at, state = time.time(), standing(load(path))
     if not state.gates and not drafts:
-        raise SetAside(f"{state.because}; prove it with: redfirst prove {path.name}")
+        raise SetAside(f"{state.because}; prove it with: redfirst prove {path.name}", void=state.void)
     overdue = upkeep(path, at=at).overdue
     if overdue is not None:
         raise ScenarioRed(f"its quarantine ended on {overdue.until}: repair it, or take the quarantine away")

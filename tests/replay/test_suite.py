@@ -83,6 +83,21 @@ def test_a_mark_of_drift_that_is_damaged_is_no_clean_bill(tmp_path: Path, text: 
         upkeep(tmp_path, at=NOV_30)
 
 
+def test_what_was_changed_since_its_proof_is_counted_by_itself(place: Place) -> None:
+    """A test that somebody took away is no draft like the others."""
+    (draft,) = run_all([(place.scenario, Asked())], place.project, at=NOV_30)
+    prove(place.scenario, place.project)
+    with (place.scenario / "scenario.yaml").open("a") as text:
+        text.write("# reviewed\n")
+    (edited,) = run_all([(place.scenario, Asked())], place.project, at=NOV_30)
+
+    assert (draft.standing.void, edited.standing.void) == (False, True)
+    assert (
+        "; 2 drafts not counted (1 void: changed since its proof); " in Suite(outcomes=[draft, edited]).tally
+    )
+    assert "; 1 draft not counted; " in Suite(outcomes=[draft]).tally
+
+
 def test_a_quarantined_scenario_is_run_and_counted_and_fails_nothing(place: Place) -> None:
     """Its proof stands all the while: the quarantine is no byte of what was proven."""
     prove(place.scenario, place.project)
