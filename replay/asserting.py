@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest import SkipTest
 
 from redfirst.evaluators import RedfirstError
+from redfirst.evaluators.printable import printable
 from redfirst.evaluators.statistics.proportions import wilson
 from redfirst.replay.account import account
 from redfirst.replay.asked import Asked
@@ -70,12 +71,15 @@ def played(path: Path, *, asked: Asked | None = None, drafts: bool = False, work
     held = outcome.upkeep.quarantine
     if held is not None and outcome.outcome is not RunOutcome.GREEN:
         raise SetAside(
-            f"quarantined until {held.until} by {held.owner} ({held.reason}): {outcome.outcome.value}, {outcome.said}",
+            printable(
+                f"quarantined until {held.until} by {held.owner} ({held.reason}): {outcome.outcome.value}, {outcome.said}"
+            ),
             outcome,
         )
     if outcome.outcome is RunOutcome.NO_VERDICT:
         raise NoVerdict(
-            f"{outcome.count(RunOutcome.NO_VERDICT)} of {len(outcome.results)} run(s) gave no verdict: {outcome.said}"
+            f"{outcome.count(RunOutcome.NO_VERDICT)} of {len(outcome.results)} run(s) gave no verdict: "
+            f"{printable(outcome.said)}"
         )
     return outcome
 
@@ -88,7 +92,7 @@ def assert_green(outcome: Outcome) -> None:
     """
     red = outcome.count(RunOutcome.RED)
     if red:
-        said = "\n".join(account(outcome.worst))
+        said = "\n".join(map(printable, account(outcome.worst)))
         raise ScenarioRed(f"{red} of {len(outcome.results)} run(s) RED\n{said}")
 
 

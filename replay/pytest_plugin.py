@@ -68,6 +68,7 @@ class ScenarioItem(pytest.Item):
     def setup(self) -> None:
         """Execute the agent: what cannot be judged is an error of the test, not a failure of the agent."""
         from redfirst.evaluators import RedfirstError
+        from redfirst.evaluators.printable import printable
         from redfirst.replay.asserting import ScenarioRed, SetAside, played
 
         said, aside, late = "", None, False
@@ -83,7 +84,7 @@ class ScenarioItem(pytest.Item):
         except ScenarioRed as problem:
             said, late = str(problem), True
         except RedfirstError as problem:
-            said = str(problem)
+            said = printable(str(problem))
         # outside of the handlers, whose exceptions would be shown a second time
         if aside is not None:
             kind = "quarantined" if aside.outcome is not None else "void" if aside.void else "draft"

@@ -150,6 +150,20 @@ def test_pytest_on_two_workers_tells_what_does_not_count(place: Place) -> None:
     assert "its quarantine ended on 2026-01-01" in done.stdout
 
 
+def test_pytest_shows_no_control_character_of_a_trace(place: Place) -> None:
+    """What an argument holds moves no cursor and names no window."""
+    prove(place.scenario, place.project)
+    with (place.project.root / "shop.py").open("a", encoding="utf-8") as agent:
+        agent.write(
+            'def titled():\n    def fail(tools):\n        raise RuntimeError("\\x1b]0;owned\\x07")\n'
+            "    return make(extra=fail)\n"
+        )
+    done = pytest_on(place, "--redfirst-agent", "shop:titled")
+
+    assert "0;owned" in done.stdout
+    assert not {"\x1b", "\x07"}.intersection(done.stdout)
+
+
 def test_pytest_repeats_a_live_scenario_inside_one_item(place: Place) -> None:
     """Two runs are one test, with the rate in the summary and on the report of JUnit XML."""
     prove(place.scenario, place.project)
