@@ -67,7 +67,7 @@ class Opened:
         if self.redactor is not None:
             name = self.redactor.name(name)
         data, self.data = self.data, {}
-        self.span = self.tracing.start(name, data, self.context, self.decision)
+        self.span = self.tracing.start(name, data, self.context, self.decision, self.redactor)
 
     def enter(self) -> None:
         """Make the span the current one."""

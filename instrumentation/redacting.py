@@ -11,6 +11,7 @@ from opentelemetry.trace import Link, Status
 
 from redfirst.evaluators import semconv
 from redfirst.instrumentation.capture import to_json
+from redfirst.instrumentation.fast_spans import FastSpan
 from redfirst.instrumentation.guard import guarded
 from redfirst.instrumentation.redaction import Redactor
 
@@ -18,13 +19,49 @@ from redfirst.instrumentation.redaction import Redactor
 def redacted(redactor: Redactor, spans: Sequence[ReadableSpan]) -> list[ReadableSpan]:
     """The spans with nothing on them that must not leave. One that cannot be redacted is left out, and counted."""
     kept: list[ReadableSpan] = []
+    resources: dict[int, Resource] = {}
+    lately, fine = redactor.lately(), set[int]()
     for span in spans:
         with guarded("redact a span"):
-            kept.append(_redacted(redactor, span))
+            resource = resources.get(id(span.resource))
+            if resource is None:
+                resource = resources[id(span.resource)] = _resource(redactor, span.resource)
+            clean = resource is span.resource and _is_clean(redactor, span, lately, fine)
+            kept.append(span if clean else _redacted(redactor, span, resource))
     return kept
 
 
-def _redacted(redactor: Redactor, span: ReadableSpan) -> ReadableSpan:
+def _is_clean(redactor: Redactor, span: ReadableSpan, lately: Sequence[str], fine: set[int]) -> bool:
+    """Whether a span of ours holds nothing to take out: what we wrote was looked through when we wrote it.
+
+    Since then others may have written attributes, and a text of ours may quote what was taken out elsewhere.
+    """
+    if not isinstance(span, FastSpan) or span.redacted_by is not redactor or span.foreign is None:
+        return False
+    plain = span.plain()
+    if plain is None or any(secret in plain.name for secret in lately):
+        return False
+    for key, value in plain.attributes.items():
+        if key in span.foreign:
+            if redactor.names(key) or (type(value) is str and redactor.free_text(value)[1]):
+                return False
+            if type(value) is not str and redactor.data(value)[1]:
+                return False
+        elif lately and type(value) is str and id(value) not in fine:
+            for secret in lately:
+                if secret in value:
+                    return False
+            fine.add(id(value))  # the batch holds it, so that no other value gets its number
+    return True
+
+
+def _resource(redactor: Redactor, resource: Resource) -> Resource:
+    found: list[tuple[str, list[str]]] = []
+    held = _attributes(redactor, resource.attributes, found)
+    return Resource(held, resource.schema_url) if found else resource
+
+
+def _redacted(redactor: Redactor, span: ReadableSpan, resource: Resource) -> ReadableSpan:
     notes: list[tuple[str, list[str]]] = []
     attributes = _attributes(redactor, span.attributes, notes)
     found: list[tuple[str, list[str]]] = []
@@ -41,15 +78,14 @@ def _redacted(redactor: Redactor, span: ReadableSpan) -> ReadableSpan:
     if status.description:
         status = Status(status.status_code, _text(redactor, status.description, found, "status"))
     name = _text(redactor, span.name, found, "name")
-    resource = span.resource
-    held = _attributes(redactor, resource.attributes, found)
+    _attributes(redactor, span.resource.attributes, found)
     if notes or found:
         _note(attributes, notes + found)
     return ReadableSpan(
         name=name,
         context=span.context,
         parent=span.parent,
-        resource=resource if held == dict(resource.attributes) else Resource(held, resource.schema_url),
+        resource=resource,
         attributes=attributes,
         events=events,
         links=links,
