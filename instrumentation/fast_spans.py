@@ -254,7 +254,9 @@ class FastTracing(Tracing):
         return parent, bound, bound is None or (parent[0] & _LOW) < bound
 
     def inside(self, context: Context, span: trace.Span) -> Context:
-        return Context({**context, _SPAN_KEY: span})
+        made = context.copy()  # a plain dict
+        made[_SPAN_KEY] = span
+        return Context(made)
 
     def start(
         self,

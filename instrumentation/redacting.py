@@ -11,7 +11,7 @@ from opentelemetry.trace import Link, Status
 
 from redfirst.evaluators import semconv
 from redfirst.instrumentation.capture import to_json
-from redfirst.instrumentation.fast_spans import FastSpan
+from redfirst.instrumentation.fast_spans import FastSpan, PlainSpan
 from redfirst.instrumentation.guard import guarded
 from redfirst.instrumentation.redaction import Redactor
 
@@ -20,18 +20,29 @@ def redacted(redactor: Redactor, spans: Sequence[ReadableSpan]) -> list[Readable
     """The spans with nothing on them that must not leave. One that cannot be redacted is left out, and counted."""
     kept: list[ReadableSpan] = []
     resources: dict[int, Resource] = {}
-    lately, fine = redactor.lately(), set[int]()
+    seen = _Seen(redactor.lately())
     for span in spans:
         with guarded("redact a span"):
             resource = resources.get(id(span.resource))
             if resource is None:
                 resource = resources[id(span.resource)] = _resource(redactor, span.resource)
-            clean = resource is span.resource and _is_clean(redactor, span, lately, fine)
+            clean = resource is span.resource and _is_clean(redactor, span, seen)
             kept.append(span if clean else _redacted(redactor, span, resource))
     return kept
 
 
-def _is_clean(redactor: Redactor, span: ReadableSpan, lately: Sequence[str], fine: set[int]) -> bool:
+class _Seen:
+    """What was looked at in a batch of spans."""
+
+    def __init__(self, lately: Sequence[str]) -> None:
+        self.lately = lately
+        self.fine: set[int] = set()
+        """Texts of ours, by number: the batch holds them, so that no other one gets theirs."""
+        self.foreign: set[tuple[str, object]] = set()
+        """Attributes of others that may leave."""
+
+
+def _is_clean(redactor: Redactor, span: ReadableSpan, seen: _Seen) -> bool:
     """Whether a span of ours holds nothing to take out: what we wrote was looked through when we wrote it.
 
     Since then others may have written attributes, and a text of ours may quote what was taken out elsewhere.
@@ -39,20 +50,27 @@ def _is_clean(redactor: Redactor, span: ReadableSpan, lately: Sequence[str], fin
     if not isinstance(span, FastSpan) or span.redacted_by is not redactor or span.foreign is None:
         return False
     plain = span.plain()
-    if plain is None or any(secret in plain.name for secret in lately):
+    if plain is None:
         return False
-    for key, value in plain.attributes.items():
-        if key in span.foreign:
-            if redactor.names(key) or (type(value) is str and redactor.free_text(value)[1]):
+    for key in span.foreign:
+        value = plain.attributes.get(key)
+        if type(value) is not str:
+            if redactor.names(key) or redactor.data(value)[1]:
                 return False
-            if type(value) is not str and redactor.data(value)[1]:
+        elif (key, value) not in seen.foreign:
+            if redactor.names(key) or redactor.free_text(value)[1]:
                 return False
-        elif lately and type(value) is str and id(value) not in fine:
-            for secret in lately:
-                if secret in value:
-                    return False
-            fine.add(id(value))  # the batch holds it, so that no other value gets its number
-    return True
+            seen.foreign.add((key, value))
+    return not seen.lately or not _quotes(plain, seen)
+
+
+def _quotes(span: PlainSpan, seen: _Seen) -> bool:
+    for text in (span.name, *span.attributes.values()):
+        if type(text) is str and id(text) not in seen.fine:
+            if any(secret in text for secret in seen.lately):
+                return True
+            seen.fine.add(id(text))
+    return False
 
 
 def _resource(redactor: Redactor, resource: Resource) -> Resource:
