@@ -52,15 +52,21 @@ class Sink:
 
     def __init__(self, situation: str) -> None:
         self.spans = 0
-        self._encode = "encoded" in situation
+        self.encode: Callable[[Any], object] = len
+        if "encoded" in situation:
+            self.encode = by_the_sdk
 
     def take(self, spans: Any) -> None:
         """Take a batch."""
         self.spans += len(spans)
-        if self._encode:
-            from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+        self.encode(spans)
 
-            encode_spans(spans).SerializeToString()
+
+def by_the_sdk(spans: Any) -> object:
+    """Spans as its exporters send them."""
+    from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+    return encode_spans(spans).SerializePartialToString()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,18 +200,38 @@ def sdk(situation: str, sink: Sink) -> Traced:
 
 def redfirst(situation: str, sink: Sink) -> Traced:
     """Ours, with redaction."""
-    from redfirst.instrumentation import Redaction, chain, configure, tool
+    from redfirst.instrumentation import configure
 
-    flush: Callable[[], object] = lambda: None  # noqa: E731 - as short as it is
     if situation == "disabled":
         configure()
-    else:
-        flush = provider_to(sink).force_flush
-        configure(
-            redact=Redaction(
-                keys=("password", "token", "secret", "authorization"), patterns=("email", "api_key")
-            )
-        )
+        return _ours(lambda: None)
+    flush = provider_to(sink).force_flush
+    configure(redact=_redaction())
+    return _ours(flush)
+
+
+def redfirst_exporter(situation: str, sink: Sink) -> Traced:
+    """Ours with what ``configure`` adds for an endpoint, up to the bytes that would be sent."""
+    from redfirst.instrumentation import configure, provider
+    from redfirst.instrumentation.otlp_bytes import request
+
+    os.environ |= {"OTEL_BSP_MAX_QUEUE_SIZE": "100000", "OTEL_BSP_SCHEDULE_DELAY": "60000"}
+    sink.encode = request
+    provider._otlp_exporter = lambda endpoint: exporter_to(sink)
+    flush = provider_to(None).force_flush
+    configure(endpoint="http://127.0.0.1:9/v1/traces", redact=_redaction())
+    return _ours(flush)
+
+
+def _redaction() -> Any:
+    from redfirst.instrumentation import Redaction
+
+    return Redaction(keys=("password", "token", "secret", "authorization"), patterns=("email", "api_key"))
+
+
+def _ours(flush: Callable[[], object]) -> Traced:
+    from redfirst.instrumentation import chain, tool
+
     traced = tool(look)
 
     @chain(name="handle")
@@ -318,7 +344,10 @@ def mlflow(situation: str, sink: Sink) -> Traced:
     )
 
 
-VARIANTS = {one.__name__: one for one in (nothing, sdk, redfirst, openinference, traceloop, langfuse, mlflow)}
+VARIANTS = {
+    one.__name__: one
+    for one in (nothing, sdk, redfirst, redfirst_exporter, openinference, traceloop, langfuse, mlflow)
+}
 
 
 # --- at work

@@ -249,9 +249,9 @@ def _file_exporter(path: str) -> SpanExporter:
 
 
 def _otlp_exporter(endpoint: str | None) -> SpanExporter:
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from redfirst.instrumentation import otlp_sending
 
-    return OTLPSpanExporter(endpoint=endpoint)
+    return otlp_sending.exporter(endpoint)
 
 
 def _exporters_wanted() -> list[str]:

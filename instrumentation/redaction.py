@@ -175,15 +175,20 @@ class Redactor:
 
     def free_text(self, text: str) -> tuple[str, list[str]]:
         """A text such as an exception's, in which secrets that were taken out by key lately may be quoted."""
-        with self._lock:
-            lately = sorted(self._secrets, key=len, reverse=True)
         text, by = clean(text), []
-        for secret in lately:
+        for secret in self.lately():
             if secret in text:
                 text = text.replace(secret, self.token(secret))
                 by.append("known secret")
         text, more = self.text(text)
         return text, by + more
+
+    def lately(self) -> list[str]:
+        """The secrets that were taken out by key lately, the longest first."""
+        if not self._secrets:
+            return []
+        with self._lock:
+            return sorted(self._secrets, key=len, reverse=True)
 
     def name(self, name: str) -> str:
         """A span's name."""

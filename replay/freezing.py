@@ -75,8 +75,11 @@ class Draft:
     notes: tuple[str, ...] = field(default=())
     """What a reviewer should know: values rebuilt, arguments ignored, checks left out."""
 
-    def write(self, folder: Path, *, replace: bool = False) -> None:
+    def write(self, folder: Path, *, replace: bool = False) -> bool:
         """Write the folder; the same incident always gives the same bytes, and a proof of these bytes stands.
+
+        Returns:
+            Whether anything was written: ``False`` where all of it was there.
 
         Raises:
             ConfigurationError: another scenario is there and ``replace`` is false.
@@ -84,7 +87,7 @@ class Draft:
         """
         there = {name: files.read(folder / name) for name in HASHED_FILES if (folder / name).is_file()}
         if there and all(there.get(name) == body for name, body in self.files.items()):
-            return  # what prove has added since, a control and a proof, stands
+            return False  # what prove has added since, a control and a proof, stands
         if SCENARIO_FILE in there and not replace:
             raise ConfigurationError(
                 f"{folder}: another version of this scenario is there; pass --replace or --out."
@@ -97,6 +100,7 @@ class Draft:
         # the file that makes the folder a scenario comes last: half a draft is none
         for name, body in sorted(self.files.items(), key=lambda item: item[0] == SCENARIO_FILE):
             files.write(folder / name, body)
+        return True
 
     def remove(self, folder: Path) -> None:
         """Take away what ``write`` has put there, and the folder where nothing else is in it.

@@ -22,6 +22,7 @@ Json = Any
 SCHEMA = "redfirst.proof/1"
 HELD_SCHEMA = "redfirst.held/1"
 SEAL = "proof_sha256"
+_VOID = "void: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,11 @@ class Standing:
     """Of a proof: what was seen to pass, ``agent REF``, ``passing run`` or ``derived``."""
     red_events: frozenset[str] = frozenset()
     """SHA-256 of the events of the runs that were seen to fail."""
+
+    @property
+    def void(self) -> bool:
+        """Whether there was a proof, or replays, of other bytes than these: it has stopped to count."""
+        return self.because.startswith(_VOID)
 
     @property
     def gates(self) -> bool:
@@ -108,7 +114,7 @@ def standing(folder: Folder) -> Standing:
                 f"{path}: schema is {proof['schema']!r}; this redfirst reads {SCHEMA}. Prove again."
             )
         if written != _text(proof) or proof.get(SEAL) != _seal(proof):
-            return Standing(proven=False, because=f"void: {PROOF_FILE} changed since the proof")
+            return Standing(proven=False, because=f"{_VOID}{PROOF_FILE} changed since the proof")
         recorded, level = dict(proof["files"]), Level(proof["level"])
         agent, rate = str(proof["agent"]["reference"]), proof.get("rate")
         counted = None if rate is None else (int(rate["red"]), int(rate["valid"]))
@@ -116,10 +122,10 @@ def standing(folder: Folder) -> Standing:
         control = str(proof.get("control", ""))
         events = frozenset(str(row["events_sha256"]) for row in proof["red"])
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
-        return Standing(proven=False, because=f"void: {PROOF_FILE} is damaged ({problem})")
+        return Standing(proven=False, because=f"{_VOID}{PROOF_FILE} is damaged ({problem})")
     changed = _changed(folder, recorded)
     if changed is not None:
-        return Standing(proven=False, because=f"void: {changed} changed since the proof", agent=agent)
+        return Standing(proven=False, because=f"{_VOID}{changed} changed since the proof", agent=agent)
     return Standing(
         proven=True,
         level=level,
@@ -146,13 +152,13 @@ def _held(folder: Folder) -> Standing:
         written = files.read(path)
         body: Mapping[str, Json] = json.loads(written)
         if written != _text(body) or body[SEAL] != _seal(body) or body["schema"] != HELD_SCHEMA:
-            return Standing(proven=False, because=f"void: {HELD_FILE} changed since the replays")
+            return Standing(proven=False, because=f"{_VOID}{HELD_FILE} changed since the replays")
         recorded, green = dict(body["files"]), int(body["green"])
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
-        return Standing(proven=False, because=f"void: {HELD_FILE} is damaged ({problem})")
+        return Standing(proven=False, because=f"{_VOID}{HELD_FILE} is damaged ({problem})")
     changed = _changed(folder, recorded)
     if changed is not None:
-        return Standing(proven=False, because=f"void: {changed} changed since the replays")
+        return Standing(proven=False, because=f"{_VOID}{changed} changed since the replays")
     return Standing(
         proven=False, held=green, because=f"a sample, green in {green} replays; never seen to fail"
     )

@@ -108,6 +108,21 @@ def test_any_order_split_repetition_and_restart_end_in_the_same(chance, name, tm
     assert driven(FIXTURES[name], folder, chance) == expected(FIXTURES[name])
 
 
+def test_after_a_start_senders_have_their_time_to_try_again(tmp_path: Path):
+    """Fault 4: open runs are not said to have gone quiet within the grace time, however short the idle time; a run whose
+    root comes then is whole."""
+    running = Driven(tmp_path, limits=replace(LIMITS, idle=5.0))
+    send(running, tool(), tool(trace="bb" * 16))
+    running.restart()
+    running.wait(LIMITS.grace - 2)
+    assert states(running) == {}
+    send(running, agent())
+    running.wait(11)
+    assert states(running) == {"aa": ("scored", 1, "root_ended"), "bb": ("scored", 1, "went_quiet")}
+    assert running.store.versions(A)[-1].spans == 2
+    running.end()
+
+
 def test_a_root_that_comes_ten_minutes_late_makes_the_verdict_complete(run: Driven):
     """Fault 18: provisional after the idle time, then of the whole run."""
     send(run, tool())
@@ -187,6 +202,39 @@ def test_a_pause_of_six_hours_is_one_run_and_no_error(run: Driven, how: str):
     assert states(run) == {"aa": ("scored", 2, "went_on")}
     assert ending(run) != "parked"
     assert run.store.known(A).late == 0
+
+
+def test_a_pause_that_ends_in_another_trace_is_one_run(run: Driven):
+    """Fault 19: the execution id says so. Parked; six hours and a process later the other trace comes, and the two are
+    one run that ended; another execution is not."""
+    named = {"gen_ai.agent.execution.id": "x-1"}
+    told = SpanEvent(name="redfirst.event", time_ns=50 * NS, attributes={"redfirst.event.name": "paused"})
+    first = own_agent()
+    send(run, replace(first, events=(told,), attributes={**first.attributes, **named}), tool())
+    run.wait(11)
+    assert (states(run), ending(run)) == ({"aa": ("scored", 1, "root_ended")}, "parked")
+    run.wait(6 * HOUR)
+    run.restart()
+    later = replace(
+        first, trace_id="bb" * 16, span_id="07" * 8, start_ns=65 * NS, end_ns=90 * NS,
+        attributes={**first.attributes, **named},
+    )  # fmt: skip
+    other = {"gen_ai.agent.execution.id": "x-2"}
+    answered = model(8, TOLD, "It has shipped.")
+    send(
+        run,
+        later,
+        replace(answered, trace_id="bb" * 16, parent_id="07" * 8, start_ns=75 * NS, end_ns=76 * NS),
+    )
+    send(run, replace(later, trace_id="cc" * 16, attributes={**first.attributes, **other}))
+    run.wait(60)
+
+    one, two = sorted(run.store.runs(Query(records=True)), key=lambda found: found.spans)
+    assert one.run_id == "cc" * 16
+    assert two.record is not None
+    assert two.record["trace_ids"] == [A, "bb" * 16]
+    assert (two.spans, two.record["termination"]["reason"]) == (4, "completed")
+    assert {run.store.known(name * 16).part_of for name in ("aa", "bb")} == {two.run_id}
 
 
 def own_agent() -> Span:
