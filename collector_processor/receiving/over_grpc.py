@@ -140,7 +140,9 @@ class GrpcReceiver:
         return export
 
     async def _metrics(self, body: bytes, _tenant: str) -> bytes:
-        response, count = await self._acceptor.aside(len(body), lambda: refuse_points(body, is_json=False))
+        response, count = await self._acceptor.aside(
+            len(body), lambda: refuse_points(body, is_json=False), slow=True
+        )
         self._acceptor.metrics.add("redfirst_rejected_total", count, reason="metrics_not_stored")
         return response
 
