@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,8 +12,18 @@ import orjson
 
 from redfirst.collector_processor.links import NO_LINKS, Links
 from redfirst.collector_processor.metrics import Metrics
+from redfirst.collector_processor.page_access import PageAccess
+from redfirst.collector_processor.receiving.refusals import Refusal, Refused
 from redfirst.collector_processor.storing.rows import row
-from redfirst.collector_processor.storing.store import Label, Query, RunState, Store, StoredRun, StoreReader
+from redfirst.collector_processor.storing.store import (
+    Label,
+    Owner,
+    Query,
+    RunState,
+    Store,
+    StoredRun,
+    StoreReader,
+)
 
 Json = Any
 _OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -52,12 +62,19 @@ class PageApi:
         metrics: Metrics,
         health: Health,
         *,
+        access: PageAccess | None = None,
+        refused: Callable[[Refusal], None] = lambda _: None,
         loopback: bool = True,
         revision: Callable[[], str] = lambda: "",
+        segments: Callable[[], Collection[int]] = tuple,
         links: Links = NO_LINKS,
     ) -> None:
-        """``loopback`` when the port is reached by names of this machine only; ``revision`` is of the checks in force;
-        ``links`` lead to the runs' traces."""
+        """``access`` lets everybody in when it is left out, ``refused`` is told of who was not; ``loopback`` when the port
+        is reached by names of this machine only; ``revision`` is of the checks in force, ``segments`` are
+        those that the journal has; ``links`` lead to the runs' traces."""
+        self._segments = segments
+        self._access = access or PageAccess()
+        self._refused = refused
         self._links = links
         self._loopback = loopback
         self._revision = revision
@@ -74,7 +91,9 @@ class PageApi:
             status, kind, body = await self._answer(scope, receive)
         except ApiError as problem:
             status, kind, body = problem.status, "application/json", orjson.dumps({"error": str(problem)})
+        asked_for = [(b"www-authenticate", b'Bearer, Basic realm="redfirst: the token is the password"')]
         headers = [
+            *(asked_for if status == 401 else ()),
             (b"content-type", kind.encode()),
             (b"content-length", str(len(body)).encode()),
             (b"cache-control", b"no-store"),
@@ -85,18 +104,22 @@ class PageApi:
 
     async def _answer(self, scope: Mapping[str, Any], receive: Receive) -> tuple[int, str, bytes]:
         path, method = scope["path"].rstrip("/"), scope["method"]
+        if path in ("/healthz", "/readyz"):  # probes have no tokens
+            trouble = self._health.unhealthy() if path == "/healthz" else self._health.unready()
+            return (503 if trouble else 200), "text/plain; charset=utf-8", f"{trouble or 'ok'}\n".encode()
+        tenant = self._limited_to(scope)
         if path == "/metrics":
             if b"application/openmetrics-text" in dict(scope["headers"]).get(b"accept", b""):
                 return 200, _OPEN_METRICS, self._metrics.open_metrics().encode()
             return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text().encode()
-        if path in ("/healthz", "/readyz"):
-            trouble = self._health.unhealthy() if path == "/healthz" else self._health.unready()
-            return (503 if trouble else 200), "text/plain; charset=utf-8", f"{trouble or 'ok'}\n".encode()
         parts = path.split("/")[1:]
-        if parts == ["api", "backfill"] and method == "POST":
+        if parts in (["api", "backfill"], ["api", "erasures"]):
+            if method != "POST":
+                raise ApiError(405, f"{path} takes POST only.")
             self._refuse_other_names(scope)
             _refuse_foreign(scope)
-            return _json(await asyncio.to_thread(self._judge_again, await _posted(receive)))
+            act = self._judge_again if parts[1] == "backfill" else self._erase_all
+            return _json(await asyncio.to_thread(act, await _posted(receive), tenant))
         if parts[:2] != ["api", "runs"] or len(parts) > 4:
             raise ApiError(404, f"There is no {path}.")
         self._refuse_other_names(scope)
@@ -104,12 +127,21 @@ class PageApi:
             if method != "GET":
                 raise ApiError(405, f"{path} takes GET only.")
             if len(parts) == 2:
-                return _json(await asyncio.to_thread(self._listed, _query(scope["query_string"])))
-            return _json(await asyncio.to_thread(self._shown, _id(parts[2])))
+                return _json(await asyncio.to_thread(self._listed, _query(scope["query_string"], tenant)))
+            return _json(await asyncio.to_thread(self._shown, _id(parts[2]), tenant))
         if method != "POST":
             raise ApiError(405, f"{path} takes POST only.")
         _refuse_foreign(scope)
-        return await self._change(_id(parts[2]), parts[3], await _posted(receive))
+        run_id, posted = _id(parts[2]), await _posted(receive)
+        return _json(await asyncio.to_thread(self._change, run_id, parts[3], posted, tenant))
+
+    def _limited_to(self, scope: Mapping[str, Any]) -> str | None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            return self._access.limited_to(headers)
+        except Refused as problem:
+            self._refused(problem.refusal)
+            raise ApiError(problem.refusal.http, str(problem)) from problem
 
     def _listed(self, query: Query) -> Json:
         found = self._reader.runs(query)
@@ -117,8 +149,8 @@ class PageApi:
             "runs": [{**row(run), **self._links.beside_stored(run.run_id, self._reader)} for run in found]
         }
 
-    def _shown(self, run_id: str) -> Json:
-        detail = _detail(self._reader.versions(run_id))
+    def _shown(self, run_id: str, tenant: str | None) -> Json:
+        detail = _detail(self._reader.versions(run_id), tenant)
         return {**detail, **self._links.beside_stored(run_id, self._reader)}
 
     def _refuse_other_names(self, scope: Mapping[str, Any]) -> None:
@@ -127,7 +159,11 @@ class PageApi:
         if self._loopback and urlsplit(f"//{host}").hostname not in _OUR_NAMES:
             raise ApiError(403, "This port is reached as localhost only.")
 
-    def _judge_again(self, posted: Mapping[str, Json]) -> Json:
+    def _judge_again(self, posted: Mapping[str, Json], tenant: str | None) -> Json:
+        if tenant is not None:
+            raise ApiError(
+                403, "Runs of all tenants are judged again: only redfirst backfill may ask for it."
+            )
         since_ns, revision = posted.get("since_ns", 0), posted.get("revision")
         if not isinstance(since_ns, int) or isinstance(since_ns, bool) or not isinstance(revision, str):
             raise ApiError(400, 'A backfill is {"since_ns": 0, "revision": "…"}.')
@@ -136,26 +172,36 @@ class PageApi:
                 409,
                 "The service judges by other rules than these; an edited file is in force within seconds.",
             )
-        return {"noted": self._store.judge_again(since_ns=since_ns, revision=revision)}
+        found = self._store.judge_again(since_ns=since_ns, revision=revision, segments=self._segments())
+        return {"noted": found.noted, "spans_gone": found.spans_gone}
 
-    async def _change(self, run_id: str, action: str, posted: Mapping[str, Json]) -> tuple[int, str, bytes]:
+    def _erase_all(self, posted: Mapping[str, Json], tenant: str | None) -> Json:
+        (what, name), *more = posted.items() or [("", None)]
+        if more or what not in ("user", "session") or not isinstance(name, str) or not name:
+            raise ApiError(400, 'An erasure is {"user": "ID"} or {"session": "ID"}.')
+        owner = Owner(what=what, name=name, tenant=tenant)  # type: ignore[arg-type] # one of the two, as was checked
+        return {"erased": self._store.erase_all(owner, at_ns=time.time_ns())}
+
+    def _change(self, run_id: str, action: str, posted: Mapping[str, Json], tenant: str | None) -> Json:
+        if tenant is not None:
+            _detail(self._reader.versions(run_id), tenant)
         if action == "delete":
-            done = await asyncio.to_thread(self._store.delete, run_id, at_ns=time.time_ns())
+            done = self._store.delete(run_id, at_ns=time.time_ns())
         elif action == "label":
-            done = await asyncio.to_thread(self._store.label, _label(run_id, posted))
+            done = self._store.label(_label(run_id, posted))
         else:
             raise ApiError(404, f"There is no {action}; a run takes label and delete.")
         if not done:
             raise ApiError(404, f"There is no run {run_id}.")
-        return _json({"run_id": run_id, "done": action})
+        return {"run_id": run_id, "done": action}
 
 
 def _json(value: Json) -> tuple[int, str, bytes]:
     return 200, "application/json", orjson.dumps(value)
 
 
-def _detail(versions: list[StoredRun]) -> Json:
-    if not versions:
+def _detail(versions: list[StoredRun], tenant: str | None) -> Json:
+    if not versions or (tenant is not None and versions[-1].tenant != tenant):
         raise ApiError(404, "There is no such run.")
     latest = versions[-1]
     return {
@@ -165,7 +211,7 @@ def _detail(versions: list[StoredRun]) -> Json:
     }
 
 
-def _query(text: bytes) -> Query:
+def _query(text: bytes, tenant: str | None) -> Query:
     given = {name: values[-1] for name, values in parse_qs(text.decode("latin-1")).items()}
     unknown = sorted(
         set(given) - {"flagged", "state", "agent", "session", "user", "text", "before_ns", "limit"}
@@ -182,6 +228,7 @@ def _query(text: bytes) -> Query:
             agent=given.get("agent"),
             session=given.get("session"),
             user=given.get("user"),
+            tenant=tenant,
             text=given.get("text", ""),
             before_ns=int(given["before_ns"]) if "before_ns" in given else None,
             limit=max(1, min(_MAX_ROWS, int(given.get("limit", 100)))),

@@ -44,6 +44,8 @@ class Failed:
     """The call was answered from a recording with this exception."""
 
     error: Exception
+    own: bool = False
+    """Whether a tool says so of itself, where a framework has a way for tools to say it that is no mere exception."""
     turns: int = 0
     """How many turns of its event loop an asynchronous call waits for it."""
 

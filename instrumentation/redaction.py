@@ -358,7 +358,7 @@ def _pairs(keys: Iterable[str]) -> re.Pattern[str] | None:
         return None
     quoted = r"(?P<quote>\\*[\"'])(?P<quoted>.*?)(?:(?<!\\)(?P=quote)|\Z)"
     return re.compile(
-        rf"(?is)(?P<before>(?P<edge>\\{{0,64}}[\"'])(?P<key>{names})(?P=edge)\s*[:=]\s*(?=\S)|\b(?P<name>{names})\s*=\s*(?=\\*[\"']))"
+        rf"(?is)(?P<before>(?P<edge>\\{{0,64}}[\"'])(?P<key>{names})(?P=edge)\s*[:=]\s*(?=\S)|\b(?P<name>{names})\s*=\s*(?=\\*[\"']|[{{\[]))"
         rf"(?:{quoted}|(?P<bare>[^\s\"'\\,\]}}{{\[]+|[{{\[].*))"
     )
 

@@ -76,7 +76,7 @@ class GrpcReceiver:
         services = [
             self._service("trace.v1.TraceService", self._export("traces")),
             self._service("logs.v1.LogsService", self._export("logs")),
-            health_service(self._options.ready),
+            health_service(self._options.ready, lambda refusal: self._acceptor.refused(refusal, "grpc")),
         ]
         if self._options.metrics == "refuse":
             services.append(self._service("metrics.v1.MetricsService", self._metrics))

@@ -61,6 +61,7 @@ class HttpReceiver:
         except Refused as problem:
             await self._refuse(problem, answer, body)
         except Exception:
+            # whatever it is: without this the server answers 500, and exporters drop what they should send again
             _log.exception("a request over HTTP could not be answered")
             if answer.begun:
                 raise

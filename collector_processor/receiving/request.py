@@ -121,11 +121,11 @@ def _read(body: bytes, signal: Signal, *, is_json: bool) -> _Read:
 
 def _from_json(body: bytes, kind: Any) -> _Read:
     request = kind()
-    left_out = fill(request, parse_json(body))
-    read = _Read(request, b"", changed=True)
-    if left_out:
-        read.rejected["unreadable"] = len(left_out)
-        read.problem = str(left_out[0])
+    noted = fill(request, parse_json(body))
+    read = _Read(request, b"", changed=True, odd=noted.odd)
+    if noted.left_out:
+        read.rejected["unreadable"] = len(noted.left_out)
+        read.problem = str(noted.left_out[0])
     return read
 
 

@@ -110,7 +110,7 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
         if value is not None:
             parts.append(f"{column} = ?")
             values.append(value)
-    for column, value in (("session", query.session), ("user", query.user)):
+    for column, value in (("session", query.session), ("user", query.user), ("tenant", query.tenant)):
         if value is not None:
             parts.append(f"{column} = ?")
             values.append(value)
