@@ -229,7 +229,12 @@ class Redactor:
 
     def _no_match_in(self, text: str) -> bool:
         """Whether nothing is taken out of JSON text that has no backslash: a quote inside its strings is single then."""
-        if "'" in text and self._pairs is not None and self._names_a_key(text) and self._pairs.search(text):
+        if (
+            ("'" in text or "=" in text)
+            and self._pairs is not None
+            and self._names_a_key(text)
+            and self._pairs.search(text)
+        ):
             return False
         for mark in self._marks:
             if mark in text:
@@ -305,7 +310,7 @@ class Redactor:
     def _names_a_key(self, text: str) -> bool:
         """Whether one of our keys stands anywhere in it: most texts are through with that, at the speed of memory. Where
         there is no quote, no value follows a key as ``_pairs`` knows it."""
-        if '"' not in text and "'" not in text:
+        if '"' not in text and "'" not in text and "=" not in text:
             return False
         folded = text.casefold()
         return any(key in folded for key in self._keys)
