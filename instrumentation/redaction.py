@@ -309,7 +309,7 @@ class Redactor:
 
     def _names_a_key(self, text: str) -> bool:
         """Whether one of our keys stands anywhere in it: most texts are through with that, at the speed of memory. Where
-        there is no quote, no value follows a key as ``_pairs`` knows it."""
+        there is neither a quote nor an equals sign, no value follows a key as ``_pairs`` knows it."""
         if '"' not in text and "'" not in text and "=" not in text:
             return False
         folded = text.casefold()

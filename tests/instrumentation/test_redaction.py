@@ -89,6 +89,7 @@ SAID = (
     "'token'",
     "sk-" + "x" * 20,
     "4111111111111111",
+    "token=[98, 99]",
 )
 TEXTS = st.one_of(
     st.sampled_from((*PIECES, *SAID)), st.lists(st.sampled_from((*PIECES, *SAID)), max_size=5).map("".join)
