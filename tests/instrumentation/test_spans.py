@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import StatusCode
 
 from redfirst.evaluators import semconv
-from redfirst.instrumentation import agent, configure, current_run, model, tool
+from redfirst.instrumentation import agent, configure, current_run, memory, model, tool
 
 SCHEMA = {"type": "object", "properties": {"order_id": {"type": "string"}}}
 
@@ -447,6 +447,7 @@ def test_a_provider_that_comes_after_untraced_calls_gets_the_next_one(
 def test_an_untraced_call_does_nothing_but_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """One function of ours is entered beside the wrapper."""
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(memory.Switch, "on", False)  # a guard of another test
     look = tool(lambda x: x, name="look")
     look(1)
     entered: list[str] = []
