@@ -103,6 +103,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
         "counter",
         "Things not told any more to receivers that are configured no more, by destination and reason.",
     ),
+    "redfirst_grpc_restarts_total": (
+        "counter",
+        "Servers on the gRPC port that ended by themselves and were begun anew.",
+    ),
     "redfirst_joins_truncated_total": ("counter", "Conversations with more traces than are judged together."),
     "redfirst_scorer_output_dropped_bytes_total": (
         "counter",

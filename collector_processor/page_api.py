@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any, Protocol
@@ -26,11 +28,15 @@ from redfirst.collector_processor.storing.store import (
 )
 
 Json = Any
+_log = logging.getLogger(__name__)
 _OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _MAX_POST = 64 << 10
+POST_SECONDS = 10.0
+"""What the body of a request may take to come."""
+_EVER = 2**63
 _MAX_ROWS = 1000
 _ID_LENGTH = 32
 _OUR_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -91,6 +97,11 @@ class PageApi:
             status, kind, body = await self._answer(scope, receive)
         except ApiError as problem:
             status, kind, body = problem.status, "application/json", orjson.dumps({"error": str(problem)})
+        except sqlite3.Error:
+            _log.exception("the store could not be asked")
+            self._metrics.add("redfirst_store_failures_total")
+            said = {"error": "The store cannot be asked now; try again."}
+            status, kind, body = 503, "application/json", orjson.dumps(said)
         asked_for = [(b"www-authenticate", b'Bearer, Basic realm="redfirst: the token is the password"')]
         headers = [
             *(asked_for if status == 401 else ()),
@@ -156,7 +167,7 @@ class PageApi:
     def _refuse_other_names(self, scope: Mapping[str, Any]) -> None:
         """A foreign name that was made to point at this machine must not let a foreign page read runs."""
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
-        if self._loopback and urlsplit(f"//{host}").hostname not in _OUR_NAMES:
+        if self._loopback and _split(f"//{host}")[0] not in _OUR_NAMES:
             raise ApiError(403, "This port is reached as localhost only.")
 
     def _judge_again(self, posted: Mapping[str, Json], tenant: str | None) -> Json:
@@ -230,12 +241,28 @@ def _query(text: bytes, tenant: str | None) -> Query:
             user=given.get("user"),
             tenant=tenant,
             text=given.get("text", ""),
-            before_ns=int(given["before_ns"]) if "before_ns" in given else None,
+            before_ns=_moment(given["before_ns"]) if "before_ns" in given else None,
             limit=max(1, min(_MAX_ROWS, int(given.get("limit", 100)))),
             states=tuple(RunState(name) for name in named.split(",")),
         )
     except (ValueError, KeyError) as problem:
         raise ApiError(400, f"A parameter has no such value: {problem}.") from problem
+
+
+def _moment(text: str) -> int:
+    moment = int(text)
+    if abs(moment) >= _EVER:
+        raise ValueError(f"{text[:30]} is no time in nanoseconds")
+    return moment
+
+
+def _split(url: str) -> tuple[str | None, str | None]:
+    """The name and the whole address of a host; None for what is no URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None, None
+    return parts.hostname, parts.netloc
 
 
 def _id(text: str) -> str:
@@ -259,19 +286,25 @@ def _refuse_foreign(scope: Mapping[str, Any]) -> None:
     if headers.get(b"content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise ApiError(415, "Send application/json.")
     origin = headers.get(b"origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get(b"host"):
+    if origin is not None and _split(origin)[1] != headers.get(b"host"):
         raise ApiError(403, "A request from another site is refused.")
 
 
 async def _posted(receive: Receive) -> Mapping[str, Json]:
     body = b""
     more = True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > _MAX_POST:
-            raise ApiError(413, f"The body is larger than {_MAX_POST} bytes.")
+    try:
+        async with asyncio.timeout(POST_SECONDS):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ApiError(400, "The body is not whole.")
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > _MAX_POST:
+                    raise ApiError(413, f"The body is larger than {_MAX_POST} bytes.")
+    except TimeoutError as problem:
+        raise ApiError(408, f"The body did not come within {POST_SECONDS:g} s.") from problem
     try:
         value = orjson.loads(body or b"{}")
     except orjson.JSONDecodeError as problem:

@@ -124,6 +124,7 @@ class Service:
             )
         self._rules = rules
         self._scorer: Lanes | None = None
+        self._grpc: GrpcReceiver | None = None
         self._retention = Retention(
             self.journal,
             retention_limits(settings),
@@ -149,6 +150,7 @@ class Service:
             "the pipeline": self.pipeline.alive,
             "the journal's writer": self.journal.alive,
             "the scorer's supervisor": self._scorer is None or self._scorer.alive,
+            "the gRPC port": self._grpc is None or self._grpc.alive,
         }
         return next((f"{part} has ended" for part, lives in alive.items() if not lives), None)
 
@@ -169,7 +171,7 @@ class Service:
             loop.add_signal_handler(number, stop.set)
         self._retention.apply(time.time())
         settings = self._settings
-        grpc = GrpcReceiver(
+        grpc = self._grpc = GrpcReceiver(
             self._acceptor,
             GrpcOptions(
                 metrics=settings.metrics_endpoint,

@@ -25,6 +25,10 @@ from redfirst.evaluators.otlp_json_values import double, shown, wrong
 TOO_DEEP = "[redfirst: nested too deeply, left out]"
 DEEPEST = 90
 """Message levels that a parser of protobuf takes everywhere (its own limit is 100)."""
+LARGE = 1 << 20
+"""Bytes of a request that is looked over before it is read: what reading takes is bounded for all smaller ones."""
+MOST_UNREADABLE = 10_000
+"""Records of one request that are left out one by one; no sender that means well has more."""
 _RECORDS = frozenset({"spans", "log_records"})
 """What is left out alone when it cannot be read."""
 _IDS = {"traceId": 16, "spanId": 8, "parentSpanId": 8}
@@ -38,16 +42,24 @@ class _Field:
     repeated: bool
 
 
-def parse_json(text: bytes) -> object:
+class NeedsPatience(Exception):
+    """What came cannot be read at once; with more work, some of it may be."""
+
+
+def parse_json(text: bytes, *, patient: bool = True) -> object:
     """The JSON value.
 
     Raises:
         UnreadableInput: it is none.
+        NeedsPatience: it may be one, and there was to be no ``patient`` look.
     """
+    if len(text) > LARGE:
+        _refuse_crumbs(text)
     try:
         return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        pass
+    except orjson.JSONDecodeError as problem:
+        if not patient:
+            raise NeedsPatience from problem
     try:
         return _patiently(text)
     except ValueError as problem:
@@ -65,7 +77,18 @@ def _patiently(text: bytes) -> object:
     return value
 
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+def _refuse_crumbs(text: bytes) -> None:
+    """Countless values of nothing would take forty times their size to read."""
+    bare = _STRING.sub(b"", text)
+    values = bare.count(b",") + bare.count(b"[") + bare.count(b"{")
+    if values > _MOST_VALUES:
+        raise UnreadableInput(f"The body has {values} values; send smaller batches.")
+
+
+_MOST_VALUES = 10_000_000
+"""Values of one JSON document: a request of 64 MiB that says something has two thirds of them."""
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # one without an end goes to the end: no look back
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _BRACKETS = 3 * DEEPEST + 20
 """A value at the deepest level that is read lies in fewer brackets than these."""
 
@@ -88,14 +111,29 @@ def _pruned(text: bytes) -> bytes:
     return b"".join([*parts, text[taken:]])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Noted:
     """What was not taken as it came."""
 
-    left_out: list[UnreadableInput] = dataclasses.field(default_factory=list)
-    """What was wrong with each span and log record that had to be left out."""
+    left_out: int = 0
+    """Spans and log records that had to be left out."""
+    problem: str = ""
+    """What was wrong with the first of them."""
     odd: dict[str, int] = dataclasses.field(default_factory=dict)
     """Values that were replaced, by why."""
+
+    def leave_out(self, problem: UnreadableInput) -> None:
+        """A record was left out.
+
+        Raises:
+            UnreadableInput: there are too many of them.
+        """
+        self.problem = self.problem or str(problem)
+        self.left_out += 1
+        if self.left_out > MOST_UNREADABLE:
+            raise UnreadableInput(
+                f"more than {MOST_UNREADABLE} of its records cannot be read: {self.problem}"
+            )
 
     def replaced(self, why: str) -> None:
         """A value was replaced."""
@@ -134,7 +172,7 @@ def _fill(message: Any, record: Mapping[str, object], where: str, depth: int, no
                     _nested(into.add(), item, f"{at}[{n}]", depth + 1, noted)
                 except UnreadableInput as problem:
                     del into[-1]
-                    noted.left_out.append(problem)
+                    noted.leave_out(problem)
             elif field.kind == "message":
                 _nested(into.add(), item, f"{at}[{n}]", depth + 1, noted)
             else:
