@@ -107,13 +107,6 @@ class Kind(ABC):
         opened: Opened | None = None
         arguments: dict[str, Any] | None = None
         try:
-            # where nothing is traced, these lines are all that a call costs
-            if (
-                settings.silent is trace._TRACER_PROVIDER  # noqa: SLF001 - as in tracing()
-                and settings.provider is None
-                and not memory.Switch.on
-            ):
-                return None
             way = tracing()
             if not (way.active or memory.Switch.on):
                 return None

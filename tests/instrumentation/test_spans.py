@@ -445,7 +445,7 @@ def test_a_provider_that_comes_after_untraced_calls_gets_the_next_one(
 
 
 def test_an_untraced_call_does_nothing_but_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One function of ours is entered beside the wrapper."""
+    """No function of ours is entered beside the wrapper."""
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(memory.Switch, "on", False)  # a guard of another test
     look = tool(lambda x: x, name="look")
@@ -457,7 +457,7 @@ def test_an_untraced_call_does_nothing_but_look(monkeypatch: pytest.MonkeyPatch)
     finally:
         sys.setprofile(None)
 
-    assert entered == ["synchronous", "open", "<lambda>"]
+    assert entered == ["synchronous", "<lambda>"]
 
 
 def test_a_runtime_context_of_another_kind_is_left_as_it_wants(
