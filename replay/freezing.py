@@ -29,6 +29,7 @@ from redfirst.evaluators.check import Check, names_code
 from redfirst.evaluators.otlp_encode import encode_logs, encode_traces
 from redfirst.replay import files, raw_failure, recording
 from redfirst.replay.outcome import Signature
+from redfirst.replay.program_texts import as_the_program_says
 from redfirst.replay.pseudonyms import Pseudonyms
 from redfirst.replay.raw_failure import ORIGIN_KEY
 from redfirst.replay.recorded_run import FreezeRefused, RecordedRun, redacted, same_task
@@ -137,6 +138,7 @@ def freeze(
         CannotRedact: what is to be replaced cannot be, without changing what the run shows.
     """
     pseudonyms, raw = None, incident
+    passing = control
     if redaction is not None:
         incident, control, pseudonyms = redacted(incident, control, checks, redaction)
     targets = _targets(checks, incident.verdicts, set(only))
@@ -144,7 +146,8 @@ def freeze(
     beside = {}
     if redaction is not None and before != after:
         beside[ORIGIN_KEY] = raw_failure.kept(before, key=redaction.key, trace_id=incident.run.trace_ids[0])
-    return _draft(incident, checks, targets, control, pseudonyms, beside)
+    was = (raw, passing) if pseudonyms is not None and pseudonyms.found else None
+    return _draft(incident, checks, targets, control, pseudonyms, was, beside)
 
 
 def _signature(targets: Sequence[Check], verdicts: Sequence[Verdict]) -> Signature:
@@ -159,14 +162,15 @@ def sample(recorded: RecordedRun, checks: Sequence[Check], *, redaction: Redacti
         FreezeRefused: the run is flagged or did not complete, or the trace lacks what an execution needs.
         CannotRedact: as ``freeze`` raises it.
     """
-    pseudonyms = None
+    pseudonyms, raw = None, recorded
     if redaction is not None:
         recorded, _, pseudonyms = redacted(recorded, None, checks, redaction)
     failed = next((v for v in recorded.verdicts if v.flags), None)
     if failed is not None or recorded.run.termination.reason is not Stop.COMPLETED:
         why = f"{failed.check} failed" if failed else f"it ended {recorded.run.termination.reason.value}"
         raise FreezeRefused(f"Run {recorded.run.run_id[:16]} is no sample of what goes well: {why}.")
-    return _draft(recorded, checks, [], None, pseudonyms)
+    was = (raw, None) if pseudonyms is not None and pseudonyms.found else None
+    return _draft(recorded, checks, [], None, pseudonyms, was)
 
 
 def _draft(
@@ -175,6 +179,7 @@ def _draft(
     targets: Sequence[Check],
     control: RecordedRun | None,
     pseudonyms: Pseudonyms | None,
+    was: tuple[RecordedRun, RecordedRun | None] | None,
     beside: Mapping[str, Json] = MappingProxyType({}),
 ) -> Draft:
     run = incident.run
@@ -184,7 +189,15 @@ def _draft(
     good = None if control is None else recording.record(control.run, control.spans, source="control")
     if good is not None and good.gaps:
         good = None  # a control that cannot be executed is no control; the next kind is tried by prove
-    notes = [*made.notes, *(f"check {name} {why}" for name, why in left_out)]
+    told: list[str] = []
+    if was is not None and pseudonyms is not None:
+        raw, passing = was
+        told = as_the_program_says(made, recording.record(raw.run, raw.spans, source="incident"), pseudonyms)
+        if good is not None and passing is not None:
+            as_the_program_says(
+                good, recording.record(passing.run, passing.spans, source="control"), pseudonyms
+            )
+    notes = [*made.notes, *told, *(f"check {name} {why}" for name, why in left_out)]
     scenario = Scenario(
         schema_=SCHEMA,
         id=_slug(targets[0].id if targets else "sample", run.run_id),
