@@ -96,6 +96,8 @@ def covers(scenarios: Path, key: bytes | None = None) -> Covers:
             known.append(_cover(path.parent, key))
         except AnotherKey:
             untold.append(path.parent.name)
+        except Refused as problem:
+            unreadable.append(f"{path.parent}: {problem}; freeze the run again.")
         except RedfirstError as problem:
             unreadable.append(str(problem))
     return Covers(known=tuple(known), unreadable=tuple(unreadable), untold=tuple(untold))

@@ -136,6 +136,23 @@ def test_nothing_is_kept_of_a_failure_that_no_pseudonym_changed(shop: ModuleType
     assert "failed_as" not in freeze(recorded(shop.bad()), CHECKS, redaction=redaction).scenario.origin
 
 
+def test_a_scenario_whose_trace_is_of_another_run_is_named_and_hides_no_other(
+    shop: ModuleType, recorded: Record, tmp_path: Path
+) -> None:
+    """Its origin was edited, or the trace beside it put there by hand."""
+    incident = recorded(shop.bad())
+    for name in ("edited", "whole"):
+        freeze(incident, CHECKS).write(tmp_path / name)
+    text = tmp_path / "edited" / "scenario.yaml"
+    text.write_text(text.read_text().replace(incident.run.trace_ids[0], "0" * 32))
+    known = covers(tmp_path)
+
+    assert [one.scenario for one in known.known] == ["whole"]
+    assert known.unreadable == (
+        f"{tmp_path / 'edited'}: the recorded trace holds 0 runs of its trace id; freeze the run again.",
+    )
+
+
 def test_a_broken_scenario_is_named_and_hides_no_other(
     shop: ModuleType, recorded: Record, tmp_path: Path
 ) -> None:
