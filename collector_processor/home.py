@@ -41,7 +41,8 @@ class Home:
         return self.folder / "serve.lock"
 
     def service(self) -> Mapping[str, Json] | None:
-        """What the running service says of itself (``pid``, ``grpc``, ``http``, ``page``); None when none runs."""
+        """What the running service says of itself (``pid``, ``grpc``, ``http``, ``page``, and what ``OwnApi`` needs); None
+        when none runs."""
         import fcntl
 
         try:
@@ -55,6 +56,25 @@ class Home:
         finally:
             os.close(file)
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnApi:
+    """The running service's API, as commands on its machine reach it, whatever senders need."""
+
+    url: str
+    token: str
+
+    @classmethod
+    def of(cls, said: Mapping[str, Json] | None) -> OwnApi | None:
+        """What the service said of itself; None when none runs, or it does not listen yet."""
+        url = (said or {}).get("local") or (said or {}).get("page")
+        return cls(str(url), str((said or {}).get("token", ""))) if url else None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request needs."""
+        return {"authorization": f"Bearer {self.token}"} if self.token else {}
 
 
 class HomeUnusable(RedfirstError):

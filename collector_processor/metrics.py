@@ -12,7 +12,7 @@ from redfirst.collector_processor.histogram import BOUNDS, Histogram
 
 _Labels = tuple[tuple[str, str], ...]
 
-_MOST_SERIES = 1000
+MOST_SERIES = 1000
 """Series of one name: what a trace can name (agents) must not be able to fill the memory. The rest are ``other``."""
 
 _LONGEST_LABEL = 200
@@ -95,6 +95,18 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "redfirst_truncated_runs_total": ("counter", "Judgements of runs too large to be judged whole."),
     "redfirst_truncated_spans_total": ("counter", "Spans and log records that were left out of them."),
     "redfirst_expired_runs_total": ("counter", "Runs whose verdicts went by their age."),
+    "redfirst_erased_on_landing_total": (
+        "counter",
+        "Traces that were still open when all runs of their user or session were erased, and went when they landed.",
+    ),
+    "redfirst_outbox_dropped_total": (
+        "counter",
+        "Things not told any more to receivers that are configured no more, by destination and reason.",
+    ),
+    "redfirst_grpc_restarts_total": (
+        "counter",
+        "Servers on the gRPC port that ended by themselves and were begun anew.",
+    ),
     "redfirst_joins_truncated_total": ("counter", "Conversations with more traces than are judged together."),
     "redfirst_scorer_output_dropped_bytes_total": (
         "counter",
@@ -171,7 +183,7 @@ class Metrics:
     @staticmethod
     def _bounded(series: Mapping[_Labels, object], labels: Mapping[str, str]) -> _Labels:
         key = tuple(sorted((label, text[:_LONGEST_LABEL]) for label, text in labels.items()))
-        full = len(series) >= _MOST_SERIES and key not in series
+        full = len(series) >= MOST_SERIES and key not in series
         return tuple((label, "other") for label, _ in key) if full else key
 
     def gauge(self, name: str, read: Callable[[], float]) -> None:

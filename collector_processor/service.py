@@ -9,19 +9,21 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import uvicorn
 
 from redfirst.collector_processor.companions import Companion, Parts
 from redfirst.collector_processor.home import Home, HomeLock
+from redfirst.collector_processor.journal.format import segments
 from redfirst.collector_processor.journal.retention import Retention
 from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.journal_settings import journal_limits, read_up_to, retention_limits
 from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.log_lines import fields
 from redfirst.collector_processor.metrics import Metrics
+from redfirst.collector_processor.page_access import PageAccess, own_token
 from redfirst.collector_processor.page_api import PageApi
 from redfirst.collector_processor.receiving.accepting import Acceptor
 from redfirst.collector_processor.receiving.certificates import Certificates
@@ -39,14 +41,17 @@ from redfirst.collector_processor.scoring.pipeline import Pipeline
 from redfirst.collector_processor.scoring.process import ScorerProcess
 from redfirst.collector_processor.scoring.span_source import SpanSource
 from redfirst.collector_processor.settings import ServeSettings
+from redfirst.collector_processor.storing.expiring import expire
 from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
+from redfirst.collector_processor.terminal import counted
 
 _GRACE = 5.0
 _DRAIN = 60.0
 _HOUSEKEEPING = 15.0
 _WATCH = 0.2
-_EXPIRED_AT_ONCE = 1000
+_EXPIRING = 4.0
+"""Seconds of one round of housekeeping that verdicts which are too old may take."""
 _LOOK = 1.0
 """Seconds between two looks at the rules file."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -60,6 +65,8 @@ class Addresses:
     grpc: str
     http: str
     page: str
+    local: str
+    """Where commands on this machine ask."""
 
 
 class Service:
@@ -82,6 +89,7 @@ class Service:
         """
         self.metrics = Metrics()
         self._settings = settings
+        self._own = own_token()
         self._say = say
         self._stopping = False
         self._home = home
@@ -116,6 +124,7 @@ class Service:
             )
         self._rules = rules
         self._scorer: Lanes | None = None
+        self._grpc: GrpcReceiver | None = None
         self._retention = Retention(
             self.journal,
             retention_limits(settings),
@@ -141,6 +150,7 @@ class Service:
             "the pipeline": self.pipeline.alive,
             "the journal's writer": self.journal.alive,
             "the scorer's supervisor": self._scorer is None or self._scorer.alive,
+            "the gRPC port": self._grpc is None or self._grpc.alive,
         }
         return next((f"{part} has ended" for part, lives in alive.items() if not lives), None)
 
@@ -161,7 +171,7 @@ class Service:
             loop.add_signal_handler(number, stop.set)
         self._retention.apply(time.time())
         settings = self._settings
-        grpc = GrpcReceiver(
+        grpc = self._grpc = GrpcReceiver(
             self._acceptor,
             GrpcOptions(
                 metrics=settings.metrics_endpoint,
@@ -172,35 +182,37 @@ class Service:
         try:
             http_socket = listen(settings.host, settings.http_port, "REDFIRST_HTTP_PORT", "http_port")
             page_socket = listen(settings.host, settings.page_port, "REDFIRST_PAGE_PORT", "page_port")
+            # our own commands have no certificate to show, and need not know the name in ours
+            local_socket = None if self._certificates is None else listen(_LOOPBACK[0], 0, "", "")
             refuse_taken(settings.host, settings.grpc_port, "REDFIRST_GRPC_PORT", "grpc_port")
             self.pipeline.start(self._begin_scoring())
+            self._forget_destinations()
             self._start_companions()
             http = _Server(self._otlp())
-            api = PageApi(
-                self._reader,
-                self.store,
-                self.metrics,
-                self,
-                loopback=settings.host in _LOOPBACK,
-                revision=self._revision,
-                links=Links.of(settings),
-            )
-            page = _Server(_config(api, self._refused_head("page")))
+            page = _Server(self._page(PageAccess(self._acceptor.tenants, own=self._own)))
+            local = None if local_socket is None else _Server(self._local())
             servers = [
                 asyncio.create_task(http.serve([http_socket])),
                 asyncio.create_task(page.serve([page_socket])),
+                *([asyncio.create_task(local.serve([local_socket]))] if local and local_socket else ()),
             ]
             grpc_port = await grpc.start(settings.host, settings.grpc_port)
         except BaseException:
             await self._drain(timeout=_GRACE)
             self._close()
             raise
+        scheme = "https" if settings.tls else "http"
+        page_address = f"{scheme}://{_address(settings.host, page_socket.getsockname()[1])}"
         addresses = Addresses(
             grpc=_address(settings.host, grpc_port),
-            http=f"{'https' if settings.tls else 'http'}://{_address(settings.host, http_socket.getsockname()[1])}",
-            page=f"http://{_address(settings.host, page_socket.getsockname()[1])}",
+            http=f"{scheme}://{_address(settings.host, http_socket.getsockname()[1])}",
+            page=page_address,
+            local=page_address
+            if local_socket is None
+            else f"http://{_address(*local_socket.getsockname()[:2])}",
         )
-        while not stop.is_set() and (self.pipeline.replaying or not (http.started and page.started)):
+        ours = [server for server in (http, page, local) if server is not None]
+        while not stop.is_set() and (self.pipeline.replaying or not all(server.started for server in ours)):
             await asyncio.sleep(0.01)
         self._announce(addresses)
         healthy = await self._until(stop, servers)
@@ -210,8 +222,9 @@ class Service:
         await grpc.stop(_GRACE)
         await servers[0]
         drained = await self._drain(timeout=_DRAIN)
-        page.should_exit = True
-        await servers[1]
+        for server, task in zip(ours[1:], servers[1:], strict=True):
+            server.should_exit = True
+            await task
         self._close()
         _log.info("stopped", extra=fields(healthy=healthy, drained=drained))
         return healthy and drained
@@ -242,7 +255,32 @@ class Service:
             metrics=settings.metrics_endpoint,
             origins=Origins(settings.cors_origins),
         )
-        config = _config(HttpReceiver(self._acceptor, options), self._refused_head("http"))
+        return self._secured(_config(HttpReceiver(self._acceptor, options), self._refused_head("http")))
+
+    def _page(self, access: PageAccess) -> uvicorn.Config:
+        return self._secured(self._api(access, loopback=self._settings.host in _LOOPBACK))
+
+    def _local(self) -> uvicorn.Config:
+        return self._api(PageAccess(own=self._own, only_own=True), loopback=True)
+
+    def _api(self, access: PageAccess, *, loopback: bool) -> uvicorn.Config:
+        refused = self._refused_head("page")
+        api = PageApi(
+            self._reader,
+            self.store,
+            self.metrics,
+            self,
+            access=access,
+            refused=refused,
+            loopback=loopback,
+            revision=self._revision,
+            segments=lambda: segments(self._home.journal),
+            links=Links.of(self._settings),
+        )
+        return _config(api, refused)
+
+    def _secured(self, config: uvicorn.Config) -> uvicorn.Config:
+        """With our certificate, where there is one."""
         if self._certificates is not None:
             config.load()
             config.ssl = self._certificates.context()
@@ -267,10 +305,10 @@ class Service:
             self._say(f"retention could not be applied: {problem}")
 
     def _expire(self) -> None:
-        """Let verdicts go that were kept for as long as was asked, some at a time: the store is for others too."""
+        """Let verdicts go that were kept for as long as was asked."""
         now_ns = time.time_ns()
         before_ns = now_ns - int(self._settings.keep_days * 86_400e9)
-        gone = self.store.expire(before_ns, at_ns=now_ns, limit=_EXPIRED_AT_ONCE)
+        gone = expire(self.store, before_ns, at_ns=now_ns, seconds=_EXPIRING)
         if gone:
             self.metrics.add("redfirst_expired_runs_total", gone)
 
@@ -310,13 +348,27 @@ class Service:
                 seconds=self._settings.score_seconds,
                 check_seconds=self._settings.check_seconds,
                 memory=self._settings.score_memory_bytes,
-            )
+            ),
+            usual=self._settings.scorers,
         )
         return self._scorer
 
     def _revision(self) -> str:
         """Of the checks in force; empty until the scorer said so."""
         return "" if self._scorer is None else self._scorer.revision
+
+    def _forget_destinations(self) -> None:
+        """Let go what waits for receivers that are configured no more: nobody will ever ask for it."""
+        configured = {name for companion in self._waiting for name in companion.destinations}
+        for name, unsent in self.store.forget_destinations(configured).items():
+            for reason, count in (
+                ("configured_no_more", unsent.rows),
+                ("erased_and_unreachable", unsent.erased),
+            ):
+                if count:
+                    self.metrics.add("redfirst_outbox_dropped_total", count, destination=name, reason=reason)
+            more = f"; it may still hold {counted(unsent.erased, 'erased run')}" if unsent.erased else ""
+            self._say(f"{name} is configured no more: {counted(unsent.rows, 'message')} to it dropped{more}")
 
     def _start_companions(self) -> None:
         parts = Parts(
@@ -339,7 +391,7 @@ class Service:
             raise
 
     def _announce(self, addresses: Addresses) -> None:
-        self._lock.say({"grpc": addresses.grpc, "http": addresses.http, "page": addresses.page})
+        self._lock.say({**asdict(addresses), "token": self._own})
         self._say(f"OTLP/gRPC  {addresses.grpc}")
         self._say(f"OTLP/HTTP  {addresses.http}")
         self._say(f"page       {addresses.page}")
@@ -350,7 +402,8 @@ class Service:
         )
         if self._settings.host not in _LOOPBACK and not self._acceptor.tenants:
             _log.warning(
-                "whoever reaches the ports may send: host is not loopback and there are no tokens (serve: tokens)"
+                "whoever reaches the ports may send, read and erase: host is not loopback and there are no tokens "
+                "(serve: tokens)"
             )
 
     def _gauges(self) -> None:

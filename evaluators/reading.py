@@ -61,6 +61,7 @@ def read(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Reading:
     traces = with_late_answers(traces)
     groups: list[list[Node]] = []
     single: dict[tuple[str, str], list[list[Node]]] = {}
+    executions: dict[tuple[str, str], list[Node]] = {}
     not_a_run = 0
     for nodes in traces.values():
         if not any(node.facts.kind in _RUN_KINDS for node in nodes):
@@ -71,6 +72,10 @@ def read(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Reading:
                 meetings.setdefault(node.span.trace_id, set()).add(
                     digest(["conversation", *conversation])[:32]
                 )
+        elif (execution := _execution_of(nodes)) is not None:
+            executions.setdefault(execution, []).extend(nodes)
+            for node in nodes:
+                meetings.setdefault(node.span.trace_id, set()).add(digest(["execution", *execution])[:32])
         else:
             groups.append(nodes)
     runs = [
@@ -81,6 +86,11 @@ def read(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Reading:
         )
         for nodes in groups
     ]
+    for execution, nodes in executions.items():
+        trace_ids = tuple(dict.fromkeys(node.span.trace_id for node in nodes))
+        several = digest(["execution", *execution])[:32]
+        run_id = trace_ids[0] if len(trace_ids) == 1 else several
+        runs.append(assemble(nodes, run_id=run_id, trace_ids=trace_ids))
     for conversation, parts in single.items():
         runs.extend(_conversation(conversation, parts))
     return Reading(
@@ -88,6 +98,15 @@ def read(spans: Iterable[Span], logs: Iterable[LogRecord] = ()) -> Reading:
         not_a_run,
         {trace: frozenset(keys) for trace, keys in meetings.items()},
     )
+
+
+def _execution_of(nodes: Sequence[Node]) -> tuple[str, str] | None:
+    """The execution that a trace names as the one it is of: an agent that paused goes on in another trace."""
+    for node in nodes:
+        named = node.span.attributes.get(semconv.EXECUTION_ID)
+        if isinstance(named, str) and named:
+            return str(node.span.resource.get("service.name", "")), named
+    return None
 
 
 def _answer_key(nodes: Sequence[Node]) -> str | None:

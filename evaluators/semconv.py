@@ -76,6 +76,8 @@ OI_COST: Final = "llm.cost.total"
 OI_DOCUMENTS: Final = "retrieval.documents"
 """Prefix: ``.<i>.document.{content,id,score,metadata}``."""
 SESSION_ID: Final = "session.id"
+EXECUTION_ID: Final = "gen_ai.agent.execution.id"
+"""The same in every trace of an agent's run that paused and went on elsewhere."""
 USER_ID: Final = "user.id"
 
 JSON_MIME: Final = "application/json"

@@ -115,6 +115,8 @@ ANSWERED = "__redfirst_door__"
 _process = _Holder()
 _passing: ContextVar[bool] = ContextVar("redfirst_door_passing", default=False)
 _door: ContextVar[_Holder] = ContextVar("redfirst_door", default=_process)
+holder: Callable[[], _Holder] = _door.get
+"""Who stands in the door of the current context, for the calls that have no time to ask by name."""
 
 
 def interceptor() -> Interceptor | None:

@@ -31,7 +31,8 @@ from redfirst.replay.covering import Covers
 OUTBOX = "alerts"
 """The outbox destination that this reads; ``Pipeline`` must be told of it."""
 _STATES = (RunState.SCORED, RunState.UNSCORED)
-_BATCH = 500
+_BATCH = 20_000
+"""Runs that are taken before streams are judged: of fewer, streams that are behind would be judged again and again."""
 _PAGE = 500
 _SHARE = 20
 """Judging streams may take this fraction of a core: the more runs there are, the rarer it is done."""

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from redfirst.collector_processor.commands.changing import ask, home_of
 from redfirst.collector_processor.commands.serve import outbox_destinations
-from redfirst.collector_processor.home import Home, HomeLock
+from redfirst.collector_processor.home import Home, HomeLock, OwnApi
+from redfirst.collector_processor.journal.format import segments
 from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.journal_settings import read_up_to
 from redfirst.collector_processor.metrics import Metrics
@@ -18,6 +19,7 @@ from redfirst.collector_processor.reliability.period import begin_of
 from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.scoring.assembly import AssemblyLimits
 from redfirst.collector_processor.scoring.inline import InlineScoring
+from redfirst.collector_processor.scoring.judgements import NOT_JUDGED_AGAIN
 from redfirst.collector_processor.scoring.pipeline import Pipeline
 from redfirst.collector_processor.scoring.worker import revision_of_all
 from redfirst.collector_processor.storing.sqlite import SqliteStore
@@ -53,22 +55,27 @@ def execute(options: argparse.Namespace) -> int:
     checks = checks_of(project, options.rules)
     revision = revision_of_all(checks)
     since_ns = 0 if options.since is None else begin_of(options.since, time.time_ns())
-    service = home.service()
-    if service is not None and "page" in service:
+    service = OwnApi.of(home.service())
+    if service is not None:
         asked = {"since_ns": since_ns, "revision": revision}
-        noted, by = ask(f"{service['page']}/api/backfill", asked)["noted"], "service"
+        found = {**ask(service, "/api/backfill", asked), "by": "service"}
     else:
-        noted, by = _here(home, checks, since_ns, outbox_destinations(project, home)), "backfill"
+        found = {**_here(home, checks, since_ns, outbox_destinations(project, home)), "by": "backfill"}
     if options.json:
-        print(json.dumps({"noted": noted, "by": by}))
-    elif by == "service":
-        print(f"{counted(noted, 'run')} noted: the service judges them behind what is new")
+        print(json.dumps(found))
+        return 0
+    if "judged" in found:
+        print(f"{counted(found['judged'], 'run')} judged again")
     else:
-        print(f"{counted(noted, 'run')} judged again")
+        print(f"{counted(found['noted'], 'run')} noted: the service judges them behind what is new")
+    for name, why in (("spans_gone", "spans are gone"), ("not_judged", "checks gave no verdict")):
+        if found.get(name):
+            print(f"{counted(found[name], 'run')} left with the verdict before: {why}")
     return 0
 
 
-def _here(home: Home, checks: Sequence[Check], since_ns: int, told: Sequence[str]) -> int:
+def _here(home: Home, checks: Sequence[Check], since_ns: int, told: Sequence[str]) -> dict[str, int]:
+    """What became of the runs: how many were noted, judged, and left as they were."""
     lock = HomeLock(home)
     store = SqliteStore(home.store)
     metrics = Metrics()
@@ -81,15 +88,24 @@ def _here(home: Home, checks: Sequence[Check], since_ns: int, told: Sequence[str
     )
     scoring = InlineScoring(home.journal, checks, pipeline.answered)
     try:
-        noted = store.judge_again(since_ns=since_ns, revision=scoring.revision)
+        noted = store.judge_again(
+            since_ns=since_ns, revision=scoring.revision, segments=segments(home.journal)
+        )
         pipeline.begin(scoring)
         _until_done(pipeline, store)
+        left = store.outdated(since_ns=since_ns, revision=scoring.revision)
     finally:
         journal.close()
         scoring.close()
         store.close()
         lock.release()
-    return noted
+    not_judged = int(metrics.value("redfirst_late_total", outcome=NOT_JUDGED_AGAIN))
+    return {
+        "noted": noted.noted,
+        "judged": noted.noted + noted.spans_gone - left,
+        "spans_gone": left - not_judged,
+        "not_judged": not_judged,
+    }
 
 
 def _until_done(pipeline: Pipeline, store: SqliteStore) -> None:

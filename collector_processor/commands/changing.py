@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from redfirst.collector_processor.home import Home, HomeLock
+from redfirst.collector_processor.home import Home, HomeLock, OwnApi
 from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Query, RunState, Store
@@ -54,9 +54,9 @@ def change(
         ServiceRefused: the service did not do it.
     """
     run_id = resolved(home, wanted)
-    service = home.service()
-    if service is not None and "page" in service:
-        ask(f"{service['page']}/api/runs/{run_id}/{action}", body)
+    service = OwnApi.of(home.service())
+    if service is not None:
+        ask(service, f"/api/runs/{run_id}/{action}", body)
         return run_id
     lock = HomeLock(home)
     store = SqliteStore(home.store)
@@ -91,14 +91,17 @@ def resolved(home: Home, wanted: str) -> str:
     return found[0]
 
 
-def ask(url: str, body: Mapping[str, Any]) -> Any:
+def ask(service: OwnApi, path: str, body: Mapping[str, Any]) -> Any:
     """What the running service answers to this.
 
     Raises:
         ServiceRefused: it did not do it.
     """
     request = urllib.request.Request(  # noqa: S310 - the address our own service wrote into its lock
-        url, data=json.dumps(body).encode(), headers={"content-type": "application/json"}, method="POST"
+        service.url + path,
+        data=json.dumps(body).encode(),
+        headers={"content-type": "application/json", **service.headers},
+        method="POST",
     )
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
@@ -108,4 +111,4 @@ def ask(url: str, body: Mapping[str, Any]) -> Any:
             said = problem.read(2000).decode("utf-8", "replace")
         raise ServiceRefused(f"The service answered {problem.code}: {said}") from problem
     except OSError as problem:
-        raise ServiceRefused(f"The service at {url} does not answer: {problem}.") from problem
+        raise ServiceRefused(f"The service at {service.url} does not answer: {problem}.") from problem

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from typing import Literal
 
-from redfirst.collector_processor.commands.changing import change, home_of
-from redfirst.collector_processor.home import Home
-from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
-from redfirst.collector_processor.storing.store import Query, RunState
+from redfirst.collector_processor.commands.changing import ask, change, home_of
+from redfirst.collector_processor.home import Home, HomeLock, OwnApi
+from redfirst.collector_processor.storing.sqlite import SqliteStore
+from redfirst.collector_processor.storing.store import Owner
 from redfirst.collector_processor.terminal import counted
 from redfirst.evaluators.errors import ConfigurationError
-
-_ERASABLE = (RunState.SCORED, RunState.UNSCORED, RunState.NOT_A_RUN)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,25 +30,43 @@ def execute(options: argparse.Namespace) -> int:
     """Erase the runs. Their bytes leave the journal when retention removes their segments."""
     if sum(given is not None for given in (options.run, options.session, options.user)) != 1:
         raise ConfigurationError("delete: give one of RUN, --session ID and --user ID.")
+    if "" in (options.session, options.user):
+        raise ConfigurationError("delete: the ID of a session or a user is not empty.")
     home = home_of(options.home)
-    wanted = [options.run] if options.run is not None else _of(home, options.session, options.user)
-    for name in wanted:
-        run_id = change(
-            home, name, "delete", {}, lambda store, found: store.delete(found, at_ns=time.time_ns())
+    if options.run is None:
+        erased = _erase_all(
+            home, "user" if options.user is not None else "session", options.user or options.session
         )
-        if options.json:
+    else:
+        erased = [
+            change(
+                home,
+                options.run,
+                "delete",
+                {},
+                lambda store, found: store.delete(found, at_ns=time.time_ns()),
+            )
+        ]
+    if options.json:
+        for run_id in erased:
             print(json.dumps({"trace_id": run_id, "deleted": True}))
-        elif options.run is not None:
-            print(f"{run_id}: erased; its bytes leave the journal with their segment")
-    if options.run is None and not options.json:
-        print(f"{counted(len(wanted), 'run')} erased; their bytes leave the journal with their segments")
+    elif options.run is not None:
+        print(f"{erased[0]}: erased; its bytes leave the journal with their segment")
+    else:
+        print(f"{counted(len(erased), 'run')} erased; their bytes leave the journal with their segments")
+        print("What is still open is erased when it is judged.")
     return 0
 
 
-def _of(home: Home, session: str | None, user: str | None) -> list[str]:
-    reader = SqliteReader(home.store)
+def _erase_all(home: Home, what: Literal["user", "session"], name: str) -> list[str]:
+    """Through the service that has the home, or in the store when none runs."""
+    service = OwnApi.of(home.service())
+    if service is not None:
+        return list(ask(service, "/api/erasures", {what: name})["erased"])
+    lock = HomeLock(home)
+    store = SqliteStore(home.store)
     try:
-        found = reader.runs(Query(session=session, user=user, states=_ERASABLE))
+        return store.erase_all(Owner(what=what, name=name), at_ns=time.time_ns())
     finally:
-        reader.close()
-    return [run.run_id for run in found]
+        store.close()
+        lock.release()

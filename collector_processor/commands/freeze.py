@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from redfirst.collector_processor.commands.samples import take_samples
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.recorded.sources import (
     Recorded,
     add_source_arguments,
@@ -75,6 +76,7 @@ def execute(options: argparse.Namespace) -> int:
         control=passing_run(recorded, incident),
         redaction=project.redaction(),
     )
+    url = Links.of_project(project).beside(incident.run.run_id, next(iter(incident.run.trace_ids), None))
     folder = Path(options.out) if options.out else project.scenarios / draft.scenario.id
     written = draft.write(folder, replace=options.replace)
     if options.json:
@@ -90,6 +92,7 @@ def execute(options: argparse.Namespace) -> int:
                     "redacted": draft.scenario.origin.get("redacted", {}),
                     "notes": list(draft.notes),
                     "covered_by": None if cover is None else cover.scenario,
+                    **url,
                 }
             )
         )
@@ -99,6 +102,8 @@ def execute(options: argparse.Namespace) -> int:
     screen.para(draft.scenario.title, indent="  ")
     grades = draft.scenario.completeness.model_dump().items()
     screen.para(", ".join(f"{name} {grade}" for name, grade in grades), indent="  ")
+    if url:
+        print(f"  trace: {url['url']}")  # whole, too
     if cover is not None and cover.scenario != folder.name:
         screen.para(f"{cover.said}: this is its failure again", indent="  note: ", hang="        ")
     for name, count in draft.scenario.origin.get("redacted", {}).items():

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from redfirst.collector_processor.links import Links
 from redfirst.collector_processor.prices_file import prices_of
 from redfirst.collector_processor.recorded.files import Stream, read_files
 from redfirst.collector_processor.rules_file import checks_of
@@ -60,10 +61,12 @@ def execute(options: argparse.Namespace) -> int:
     project = load_project(Path.cwd())
     checks = checks_of(project, options.rules)
     prices = prices_of(project, options.prices)
+    links = Links.of_project(project)
     stream = read_files(options.paths)
     found = read(stream.spans, stream.logs)
     flags = 0
     traces = _by_trace(stream) if options.explain else {}
+    screen = Screen()
     if not options.json:
         print(_row(_HEADER))
     for run in found.runs:
@@ -71,9 +74,11 @@ def execute(options: argparse.Namespace) -> int:
         flags += flagged(verdicts)
         if options.json:
             metrics = {"cost": cost_record(cost_of(run, prices), prices)}
-            print(json.dumps(run_record(run, verdicts, metrics), ensure_ascii=True, allow_nan=False))
+            record = {**run_record(run, verdicts, metrics), **links.beside(run.run_id, _trace_of(run))}
+            print(json.dumps(record, ensure_ascii=True, allow_nan=False))
         else:
-            print(_line(run, verdicts))
+            url = links.to(run.run_id, _trace_of(run))
+            screen.line(_line(run, verdicts), link=None if url is None else (_trace_of(run)[:8], url))
             if options.explain:
                 origins = provenance(run, *_of(run, traces))
                 _explain(View(run=run, checks=checks, verdicts=verdicts, origins=origins))
@@ -109,6 +114,11 @@ def _of(run: Trajectory, traces: Mapping[str, _Trace]) -> _Trace:
     return [span for spans, _ in mine for span in spans], [record for _, logs in mine for record in logs]
 
 
+def _trace_of(run: Trajectory) -> str:
+    """The trace that a person looks the run up by."""
+    return run.trace_ids[0] if run.trace_ids else run.run_id
+
+
 def _line(run: Trajectory, verdicts: Iterable[Verdict]) -> str:
     """One run in at most ``WIDTH`` columns."""
     found = tuple(verdicts)
@@ -116,7 +126,7 @@ def _line(run: Trajectory, verdicts: Iterable[Verdict]) -> str:
     failed = [verdict.check for verdict in found if verdict.flags]
     return _row(
         (
-            (run.trace_ids[0] if run.trace_ids else run.run_id)[:8],
+            _trace_of(run)[:8],
             run.agents[0] if run.agents else "-",
             run.termination.reason.value,
             str(len(run.tool_calls)),

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from redfirst.collector_processor.doctor.findings import ALL, Finding, Level
 from redfirst.collector_processor.forwarding.refused import FOLDER
-from redfirst.collector_processor.home import Home
+from redfirst.collector_processor.home import Home, OwnApi
 from redfirst.collector_processor.posting.poster import NoAnswer, Poster
 from redfirst.collector_processor.terminal import counted
 from redfirst.instrumentation import faults, span_counts
@@ -137,8 +137,8 @@ def service(home: Home, environment: Mapping[str, str], *, timeout: float) -> li
         ]
     ports = ", ".join(f"{name} {said[name]}" for name in ("grpc", "http", "page") if name in said)
     found = f"pid {said.get('pid')}: {ports or 'not listening yet'}"
-    page = str(said.get("page", ""))
-    ready = _get(f"{page}/readyz", timeout) if page else None
+    api = OwnApi.of(said)
+    ready = None if api is None else _get(api, "/readyz", timeout)
     if ready is None or ready[0] != 200:
         why = "does not answer" if ready is None else " ".join(ready[1].split())[:200]
         return [
@@ -154,7 +154,7 @@ def service(home: Home, environment: Mapping[str, str], *, timeout: float) -> li
     return [
         Finding(subject="service", level=Level.OK, found=f"{found}; ready"),
         *_aimed_at(said, environment),
-        *_took(_get(f"{page}/metrics", timeout)),
+        *_took(None if api is None else _get(api, "/metrics", timeout)),
     ]
 
 
@@ -217,11 +217,11 @@ def _sum(text: str, name: str) -> float:
     return sum(float(value) for value in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE))
 
 
-def _get(url: str, timeout: float) -> tuple[int, str] | None:
-    parts = urlsplit(url)
+def _get(api: OwnApi, path: str, timeout: float) -> tuple[int, str] | None:
+    parts = urlsplit(api.url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=timeout)
     try:
-        connection.request("GET", parts.path)
+        connection.request("GET", path, headers=api.headers)
         answer = connection.getresponse()
         return answer.status, answer.read(1 << 20).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException):

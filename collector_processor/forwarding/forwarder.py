@@ -51,8 +51,10 @@ class Forwarder:
         *,
         say: Callable[[str], None] = lambda _: None,
         wait: Callable[[int, float | None], float] = wait_before,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """``wait`` gives the seconds before another try, from its number and what the destination asked for."""
+        """``wait`` gives the seconds before another try, from its number and what the destination asked for; ``clock`` is
+        the one that requests' arrivals are dated by."""
         self.destination = destination
         self.waiting_since_ns: int | None = None
         """Arrival of the oldest request that it has not taken."""
@@ -62,6 +64,7 @@ class Forwarder:
         self._metrics = metrics
         self._say = say
         self._wait = wait
+        self._clock = clock
         self._export = Export(destination)
         self._position = START
         self._saved = START
@@ -127,7 +130,7 @@ class Forwarder:
         if self._position > START and missing > 0:
             self._count("redfirst_forward_missing_segments_total", missing)
         for placed in chunk:
-            if placed.record.signal in self.destination.signals:
+            if self.destination.takes(placed.record):
                 self._behind(placed.record.arrival_ns)
                 if not self._deliver(placed):
                     return
@@ -192,7 +195,7 @@ class Forwarder:
 
     def _behind(self, arrival_ns: int | None) -> None:
         self.waiting_since_ns = arrival_ns
-        lag = 0.0 if arrival_ns is None else max(0.0, time.time() - arrival_ns / 1e9)
+        lag = 0.0 if arrival_ns is None else max(0.0, self._clock() - arrival_ns / 1e9)
         name, labels = "redfirst_forward_lag_seconds", {"destination": self.destination.name}
         self._count(name, lag - self._metrics.value(name, **labels))
         self._lag = lag

@@ -16,6 +16,7 @@ from redfirst.collector_processor.journal.format import Record, Signal
 from redfirst.collector_processor.journal.writing import Journal, JournalUnavailable
 from redfirst.collector_processor.metrics import Metrics
 from redfirst.collector_processor.receiving.budget import Budget, Places
+from redfirst.collector_processor.receiving.json_request import NeedsPatience
 from redfirst.collector_processor.receiving.refusals import (
     LONGEST_MESSAGE,
     Refusal,
@@ -23,10 +24,11 @@ from redfirst.collector_processor.receiving.refusals import (
     too_large,
 )
 from redfirst.collector_processor.receiving.request import Checked, check
-from redfirst.collector_processor.receiving.tenants import DEFAULT, Tenants
+from redfirst.collector_processor.receiving.tenants import Tenants
+from redfirst.collector_processor.settings import DEFAULT_TENANT
 from redfirst.evaluators.errors import UnreadableInput
 
-_BIG = 1 << 20
+_BIG = 128 << 10
 """Bodies beyond this are read off the event loop, one at a time: what reading takes is bounded too."""
 _LEAST_BUDGET = 256 << 20
 
@@ -66,13 +68,14 @@ class Acceptor:
         self._journal = journal
         self._keep_traceless = keep_traceless
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="reading")
+        self._slow = ThreadPoolExecutor(1, thread_name_prefix="slow reading")
 
     def share(self) -> AbstractContextManager[Callable[[int], None]]:
         """A share of the budget, for one request."""
         return self.budget.share()
 
     async def accept(
-        self, body: bytes, signal: Signal, *, is_json: bool, protocol: str, tenant: str = DEFAULT
+        self, body: bytes, signal: Signal, *, is_json: bool, protocol: str, tenant: str = DEFAULT_TENANT
     ) -> Accepted:
         """Answer once the request is durable.
 
@@ -92,7 +95,7 @@ class Acceptor:
             now_ns=arrival_ns,
         )
         try:
-            checked = await self.aside(len(body), reading)
+            checked = await self._read(len(body), reading, slow=is_json)
         except UnreadableInput as problem:
             raise Refused(Refusal.UNDECODABLE, str(problem)) from problem
         self.refuse_larger(len(checked.body))
@@ -101,11 +104,19 @@ class Acceptor:
         self._count(checked, protocol)
         return Accepted(rejected=sum(checked.rejected.values()), message=checked.message[:LONGEST_MESSAGE])
 
-    async def aside(self, size: int, reading: Callable[[], Result]) -> Result:
-        """Read a body of that many bytes: off the event loop, when it is large."""
+    async def _read(self, size: int, reading: Callable[..., Checked], *, slow: bool) -> Checked:
+        """Read a body; one that is damaged is mended where it keeps no good one waiting, however small it is."""
+        try:
+            return await self.aside(size, functools.partial(reading, patient=False), slow=slow)
+        except NeedsPatience:
+            return await asyncio.get_running_loop().run_in_executor(self._slow, reading)
+
+    async def aside(self, size: int, reading: Callable[[], Result], *, slow: bool = False) -> Result:
+        """Read a body of that many bytes: off the event loop, when it is large; beside the others, when that is ``slow``."""
         if size <= _BIG:
             return reading()
-        return await asyncio.get_running_loop().run_in_executor(self._reading, reading)
+        lane = self._slow if slow else self._reading
+        return await asyncio.get_running_loop().run_in_executor(lane, reading)
 
     def refuse_larger(self, size: int) -> None:
         """Refuse a request of more bytes than one may have.
@@ -126,6 +137,7 @@ class Acceptor:
         """End its thread; nothing is accepted afterwards."""
         self.stopping = True
         self._reading.shutdown()
+        self._slow.shutdown()
 
     async def _keep(self, checked: Checked, arrival_ns: int, tenant: str) -> None:
         record = Record(signal=checked.signal, tenant=tenant, arrival_ns=arrival_ns, body=checked.body)

@@ -9,9 +9,13 @@ from typing import Any
 
 import grpc  # type: ignore[import-untyped]
 
+from redfirst.collector_processor.receiving.refusals import Refusal
+
 _NAME = "grpc.health.v1.Health"
 _LOOK = 0.5
 """Seconds between two looks for those who watch."""
+MOST_WATCHERS = 64
+"""Watches at once: each is a stream without end, and whoever reaches the port may begin one."""
 _SERVICES = frozenset(
     {
         "",
@@ -29,8 +33,11 @@ class ServingStatus(IntEnum):
     SERVICE_UNKNOWN = 3
 
 
-def health_service(ready: Callable[[], bool]) -> Any:
-    """The service. Everybody may ask it, as probes have no tokens."""
+def health_service(
+    ready: Callable[[], bool], refused: Callable[[Refusal], None], *, most: int = MOST_WATCHERS
+) -> Any:
+    """The service. Everybody may ask it, as probes have no tokens; ``most`` may watch it at once."""
+    watchers = 0
 
     def status(service: str) -> ServingStatus:
         if service not in _SERVICES:
@@ -43,14 +50,24 @@ def health_service(ready: Callable[[], bool]) -> Any:
             await context.abort(grpc.StatusCode.NOT_FOUND, "There is no such service here.")
         return _response(found)
 
-    async def watch(request: bytes, _context: Any) -> AsyncIterator[bytes]:
-        service, said = _service_of(request), None
-        while True:
-            found = status(service)
-            if found is not said:
-                said = found
-                yield _response(found)
-            await asyncio.sleep(_LOOK)
+    async def watch(request: bytes, context: Any) -> AsyncIterator[bytes]:
+        nonlocal watchers
+        if watchers >= most:
+            refused(Refusal.WATCHERS)
+            await context.abort(
+                grpc.StatusCode.UNAVAILABLE, f"{most} watch already; ask with Check, or try again later."
+            )
+        watchers += 1
+        try:
+            service, said = _service_of(request), None
+            while True:
+                found = status(service)
+                if found is not said:
+                    said = found
+                    yield _response(found)
+                await asyncio.sleep(_LOOK)
+        finally:
+            watchers -= 1
 
     methods = {
         "Check": grpc.unary_unary_rpc_method_handler(check),

@@ -10,7 +10,12 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from redfirst.collector_processor.receiving.json_request import DEEPEST, TOO_DEEP, descriptor_type
+from redfirst.collector_processor.receiving.json_request import (
+    DEEPEST,
+    MOST_UNREADABLE,
+    TOO_DEEP,
+    descriptor_type,
+)
 from redfirst.evaluators.errors import UnreadableInput
 
 _OUTER = 3
@@ -18,6 +23,12 @@ _OUTER = 3
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _GROUPS, _RESOURCE, _SCOPES, _SCOPE, _ITEMS = 1, 1, 2, 1, 2
 """Field numbers, the same for spans and for log records."""
+
+_MOST_FIELDS = 1_000_000
+"""Fields that are looked at one by one in one request: what mending takes is bounded, too."""
+_LEAST = 12
+"""Bytes that groups and records have at least, on average: a span alone in its group has 38 in three."""
+_SLACK = 64 << 10
 
 Counts = dict[str, int]
 Bytes = bytes | memoryview
@@ -31,61 +42,126 @@ def mended(body: bytes, kind: Any, counts: Counts) -> tuple[bytes, int]:
     Raises:
         UnreadableInput: not even its outline can be read.
     """
-    outline = kind.DESCRIPTOR.fields_by_number[_GROUPS].message_type
-    lost = 0
-    groups: list[Bytes] = []
-    for number, wire, value, raw in _fields(memoryview(body)):
-        if number != _GROUPS or wire != _BYTES:
-            groups.append(raw)
-            continue
-        group, left_out = _group(value, outline, kind, counts)
-        lost += left_out
-        groups.append(_field(_GROUPS, group))
-    return b"".join(groups), lost
+    return _Mending(kind, counts).request(memoryview(body))
 
 
-def _group(data: memoryview, outline: Any, kind: Any, counts: Counts) -> tuple[bytes, int]:
-    lost = 0
-    parts: list[Bytes] = []
-    for number, wire, value, raw in _fields(data):
-        if number == _SCOPES and wire == _BYTES:
-            scope, left_out = _scope(value, outline.fields_by_number[_SCOPES].message_type, kind, counts)
-            lost += left_out
-            parts.append(_field(_SCOPES, scope))
-        else:
-            parts.append(_plain(number, wire, value, raw, outline, 2, counts))
-    return b"".join(parts), lost
+def refuse_crumbs(body: bytes) -> None:
+    """Look a large request over: one of countless records too small to be any would take a hundred times its size to
+    read.
+
+    Raises:
+        UnreadableInput: it is one.
+    """
+    found = 0
+
+    def look(data: memoryview, begin: int, inner: Sequence[int]) -> None:
+        nonlocal found
+        for number, wire, value, _ in _fields(data):
+            if number != inner[0] or wire != _BYTES:
+                continue
+            found += 1
+            begin += 2
+            if found * _LEAST > begin + _SLACK:
+                raise UnreadableInput(
+                    f"its first {found} groups and records have less than {_LEAST} bytes each on average"
+                )
+            if inner[1:]:
+                look(value, begin, inner[1:])
+            begin += len(value)
+
+    look(memoryview(body), 0, (_GROUPS, _SCOPES, _ITEMS))
 
 
-def _scope(data: memoryview, outline: Any, kind: Any, counts: Counts) -> tuple[bytes, int]:
-    parts: list[Bytes] = []
-    items: list[tuple[memoryview, memoryview]] = []
-    for number, wire, value, raw in _fields(data):
-        if number == _ITEMS and wire == _BYTES:
-            items.append((value, raw))
-        else:
-            parts.append(_plain(number, wire, value, raw, outline, _OUTER, counts))
-    whole = _items(items, outline.fields_by_number[_ITEMS].message_type, kind, counts)
-    return b"".join((*parts, *whole)), len(items) - len(whole)
+class _Mending:
+    """The mending of one request of a kind."""
 
+    def __init__(self, kind: Any, counts: Counts) -> None:
+        self._kind, self._counts = kind, counts
+        self._lost = self._looked_at = 0
 
-def _items(
-    items: Sequence[tuple[memoryview, memoryview]], item: Any, kind: Any, counts: Counts
-) -> list[Bytes]:
-    """The records, those that cannot be read mended or left out. They are found by halving: most are good."""
-    raws: list[Bytes] = [raw for _, raw in items]
-    if not items or _parses(b"".join(raws), kind):
-        return raws
-    if len(items) > 1:
-        middle = len(items) // 2
-        return [
-            *_items(items[:middle], item, kind, counts),
-            *_items(items[middle:], item, kind, counts),
-        ]
-    try:
-        return [_field(_ITEMS, _message(items[0][0], item, _OUTER + 1, counts))]
-    except UnreadableInput:
-        return []
+    def request(self, data: memoryview) -> tuple[bytes, int]:
+        outline = self._kind.DESCRIPTOR.fields_by_number[_GROUPS].message_type
+        groups: list[Bytes] = []
+        for number, wire, value, raw in self._fields(data):
+            if number == _GROUPS and wire == _BYTES:
+                groups.append(_field(_GROUPS, self._group(value, outline)))
+            else:
+                groups.append(raw)
+        return b"".join(groups), self._lost
+
+    def _group(self, data: memoryview, outline: Any) -> bytes:
+        parts: list[Bytes] = []
+        for number, wire, value, raw in self._fields(data):
+            if number == _SCOPES and wire == _BYTES:
+                scope = self._scope(value, outline.fields_by_number[_SCOPES].message_type)
+                parts.append(_field(_SCOPES, scope))
+            else:
+                parts.append(self._plain(number, wire, value, raw, outline, 2))
+        return b"".join(parts)
+
+    def _scope(self, data: memoryview, outline: Any) -> bytes:
+        parts: list[Bytes] = []
+        items: list[tuple[memoryview, memoryview]] = []
+        for number, wire, value, raw in self._fields(data):
+            if number == _ITEMS and wire == _BYTES:
+                items.append((value, raw))
+            else:
+                parts.append(self._plain(number, wire, value, raw, outline, _OUTER))
+        return b"".join((*parts, *self._items(items, outline.fields_by_number[_ITEMS].message_type)))
+
+    def _items(self, items: Sequence[tuple[memoryview, memoryview]], item: Any) -> list[Bytes]:
+        """The records, those that cannot be read mended or left out. They are found by halving: most are good."""
+        raws: list[Bytes] = [raw for _, raw in items]
+        if not items or _parses(b"".join(raws), self._kind):
+            return raws
+        if len(items) > 1:
+            middle = len(items) // 2
+            return [*self._items(items[:middle], item), *self._items(items[middle:], item)]
+        try:
+            return [_field(_ITEMS, self._message(items[0][0], item, _OUTER + 1))]
+        except UnreadableInput as problem:
+            self._lost += 1
+            if self._looked_at > _MOST_FIELDS:
+                raise
+            if self._lost > MOST_UNREADABLE:
+                what = f"more than {MOST_UNREADABLE} of its records cannot be read: {problem}"
+                raise UnreadableInput(what) from problem
+            return []
+
+    def _message(self, data: memoryview, descriptor: Any, depth: int) -> bytes:
+        return b"".join(
+            self._plain(number, wire, value, raw, descriptor, depth)
+            for number, wire, value, raw in self._fields(data)
+        )
+
+    def _plain(
+        self, number: int, wire: int, value: memoryview, raw: memoryview, descriptor: Any, depth: int
+    ) -> Bytes:
+        """One field of a message at a depth, as it may stand."""
+        inner, is_text = _known(descriptor).get(number, (None, False))
+        if wire != _BYTES or not (inner or is_text):
+            return raw
+        if is_text:
+            try:
+                str(value, "utf-8")
+            except UnicodeDecodeError:
+                self._replaced("bad_utf8")
+                return _field(number, str(value, "utf-8", "replace").encode())
+            return raw
+        if inner.name == "AnyValue" and depth + 1 > DEEPEST:
+            self._replaced("too_deep")
+            return _field(number, _field(1, TOO_DEEP.encode()))
+        return _field(number, self._message(value, inner, depth + 1))
+
+    def _replaced(self, why: str) -> None:
+        self._counts[why] = self._counts.get(why, 0) + 1
+
+    def _fields(self, data: memoryview) -> Iterator[tuple[int, int, memoryview, memoryview]]:
+        for field in _fields(data):
+            self._looked_at += 1
+            if self._looked_at > _MOST_FIELDS:
+                raise UnreadableInput(f"it is damaged, and has more than {_MOST_FIELDS} fields to look at")
+            yield field
 
 
 def _parses(items: bytes, kind: Any) -> bool:
@@ -97,33 +173,6 @@ def _parses(items: bytes, kind: Any) -> bool:
     except DecodeError:
         return False
     return True
-
-
-def _message(data: memoryview, descriptor: Any, depth: int, counts: Counts) -> bytes:
-    return b"".join(
-        _plain(number, wire, value, raw, descriptor, depth, counts)
-        for number, wire, value, raw in _fields(data)
-    )
-
-
-def _plain(
-    number: int, wire: int, value: memoryview, raw: memoryview, descriptor: Any, depth: int, counts: Counts
-) -> Bytes:
-    """One field of a message at a depth, as it may stand."""
-    inner, is_text = _known(descriptor).get(number, (None, False))
-    if wire != _BYTES or not (inner or is_text):
-        return raw
-    if is_text:
-        try:
-            str(value, "utf-8")
-        except UnicodeDecodeError:
-            counts["bad_utf8"] = counts.get("bad_utf8", 0) + 1
-            return _field(number, str(value, "utf-8", "replace").encode())
-        return raw
-    if inner.name == "AnyValue" and depth + 1 > DEEPEST:
-        counts["too_deep"] = counts.get("too_deep", 0) + 1
-        return _field(number, _field(1, TOO_DEEP.encode()))
-    return _field(number, _message(value, inner, depth + 1, counts))
 
 
 @functools.cache

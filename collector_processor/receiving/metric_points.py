@@ -6,7 +6,8 @@ from typing import Any
 
 import orjson
 
-from redfirst.collector_processor.receiving.json_request import fill, parse_json
+from redfirst.collector_processor.receiving.json_request import LARGE, fill, parse_json
+from redfirst.collector_processor.receiving.mending import refuse_crumbs
 from redfirst.collector_processor.receiving.refusals import Refusal, Refused
 from redfirst.evaluators.errors import UnreadableInput
 
@@ -30,6 +31,8 @@ def refuse_points(body: bytes, *, is_json: bool) -> tuple[bytes, int]:
             request = ExportMetricsServiceRequest()
             fill(request, parse_json(body))
         else:
+            if len(body) > LARGE:
+                refuse_crumbs(body)
             request = ExportMetricsServiceRequest.FromString(body)
     except (DecodeError, UnreadableInput, UnicodeError, RecursionError) as problem:
         raise Refused(Refusal.UNDECODABLE, f"The body is no metrics request: {problem}") from problem

@@ -6,6 +6,7 @@ there is a place for it: the library's own bound on calls does not hold for what
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
 
 from redfirst.collector_processor.journal.format import Signal
+from redfirst.collector_processor.log_lines import fields
 from redfirst.collector_processor.receiving.accepting import Acceptor
 from redfirst.collector_processor.receiving.budget import READ_SECONDS
 from redfirst.collector_processor.receiving.certificates import Certificates
@@ -28,6 +30,10 @@ _PACKAGE = "opentelemetry.proto.collector"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _OURS = 1 << 20
 """How far beyond the limit a message may be for its refusal to be ours; beyond that it is the library's."""
+_LOOK = 0.1
+"""Seconds between two looks at whether the library's server still runs."""
+_AGAIN = 0.2
+"""Seconds before a port that could not be had is tried again."""
 _log = logging.getLogger(__name__)
 
 Handle = Callable[[bytes, str], Awaitable[bytes]]
@@ -54,6 +60,8 @@ class GrpcReceiver:
         self._acceptor = acceptor
         self._options = options or GrpcOptions()
         self._server: Any = None
+        self._stopping = False
+        self._watching: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen, and give the port.
@@ -62,6 +70,37 @@ class GrpcReceiver:
             PortTaken: another process has it.
         """
         refuse_taken(host, port, "REDFIRST_GRPC_PORT", "grpc_port")
+        bound = await self._begin(host, port)
+        self._watching = asyncio.create_task(self._serve_on(host, bound))
+        return bound
+
+    @property
+    def alive(self) -> bool:
+        """Whether the port is served, or will be in a moment."""
+        return self._stopping or self._watching is None or not self._watching.done()
+
+    async def _serve_on(self, host: str, port: int) -> None:
+        """Begin anew when the library's server ends by itself: it does so over a path that is no UTF-8."""
+        while not self._stopping:
+            try:
+                # it tells why it ended to those alone who ask now and then
+                while await self._server.wait_for_termination(timeout=_LOOK):
+                    pass
+            except Exception as problem:  # noqa: BLE001 - whatever ended it, senders must find the port served
+                _log.warning("the server on the gRPC port ended", extra=fields(because=str(problem)))
+            if self._stopping:
+                return
+            self._acceptor.metrics.add("redfirst_grpc_restarts_total")
+            await self._server.stop(None)
+            while not self._stopping:
+                try:
+                    await self._begin(host, port)
+                    break
+                except (RuntimeError, OSError) as problem:  # the port is not free yet
+                    _log.warning("the gRPC port cannot be served", extra=fields(because=str(problem)))
+                    await asyncio.sleep(_AGAIN)
+
+    async def _begin(self, host: str, port: int) -> int:
         most = self._acceptor.max_body_bytes
         server = grpc.aio.server(
             options=[
@@ -76,7 +115,7 @@ class GrpcReceiver:
         services = [
             self._service("trace.v1.TraceService", self._export("traces")),
             self._service("logs.v1.LogsService", self._export("logs")),
-            health_service(self._options.ready),
+            health_service(self._options.ready, lambda refusal: self._acceptor.refused(refusal, "grpc")),
         ]
         if self._options.metrics == "refuse":
             services.append(self._service("metrics.v1.MetricsService", self._metrics))
@@ -94,8 +133,12 @@ class GrpcReceiver:
 
     async def stop(self, grace: float) -> None:
         """Take no more calls and let those under way end."""
+        self._stopping = True
         if self._server is not None:
             await self._server.stop(grace)
+        if self._watching is not None:
+            await self._watching
+            await self._server.stop(None)  # it may have been begun anew meanwhile
 
     def _service(self, name: str, handle: Handle) -> Any:
         async def call(_messages: Any, context: Any) -> bytes:
@@ -140,7 +183,9 @@ class GrpcReceiver:
         return export
 
     async def _metrics(self, body: bytes, _tenant: str) -> bytes:
-        response, count = await self._acceptor.aside(len(body), lambda: refuse_points(body, is_json=False))
+        response, count = await self._acceptor.aside(
+            len(body), lambda: refuse_points(body, is_json=False), slow=True
+        )
         self._acceptor.metrics.add("redfirst_rejected_total", count, reason="metrics_not_stored")
         return response
 

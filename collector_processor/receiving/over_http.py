@@ -61,6 +61,7 @@ class HttpReceiver:
         except Refused as problem:
             await self._refuse(problem, answer, body)
         except Exception:
+            # whatever it is: without this the server answers 500, and exporters drop what they should send again
             _log.exception("a request over HTTP could not be answered")
             if answer.begun:
                 raise
@@ -92,7 +93,7 @@ class HttpReceiver:
             if path == _METRICS:
                 # counted and not kept: said in the protocol's own way, so that no sender retries
                 response, count = await self._acceptor.aside(
-                    len(data), lambda: refuse_points(data, is_json=content == "json")
+                    len(data), lambda: refuse_points(data, is_json=content == "json"), slow=True
                 )
                 self._acceptor.metrics.add("redfirst_rejected_total", count, reason="metrics_not_stored")
                 await answer.respond(200, response)

@@ -36,6 +36,7 @@ class Refusal(Enum):
     DISK = ("disk", 503, 14)
     FULL = ("full", 503, 14)
     BUSY = ("busy", 503, 14)
+    WATCHERS = ("too_many_watchers", 503, 14)
     STOPPING = ("stopping", 503, 14)
     FAULT = ("fault", 503, 14)
 

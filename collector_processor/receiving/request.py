@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redfirst.collector_processor.journal.format import Signal
-from redfirst.collector_processor.receiving.json_request import fill, parse_json
-from redfirst.collector_processor.receiving.mending import mended
+from redfirst.collector_processor.receiving.json_request import LARGE, NeedsPatience, fill, parse_json
+from redfirst.collector_processor.receiving.mending import mended, refuse_crumbs
 from redfirst.evaluators import semconv
 from redfirst.evaluators.errors import UnreadableInput
 
@@ -62,15 +62,22 @@ class _Read:
 
 
 def check(
-    body: bytes, signal: Signal, *, is_json: bool = False, keep_traceless: bool = True, now_ns: int = 0
+    body: bytes,
+    signal: Signal,
+    *,
+    is_json: bool = False,
+    keep_traceless: bool = True,
+    now_ns: int = 0,
+    patient: bool = True,
 ) -> Checked:
     """Read a request and leave out the records that nothing could be done with: log records without a trace, too,
     unless they are to be kept. ``now_ns`` is the time that spans' times are odd by, when it is known.
 
     Raises:
         UnreadableInput: the body is no such request, or it has records and none of them can be read.
+        NeedsPatience: it is none as it came, and there was to be no ``patient`` look at what of it can be saved.
     """
-    read = _read(body, signal, is_json=is_json)
+    read = _read(body, signal, is_json=is_json, patient=patient)
     request = read.request
     before = sum(read.rejected.values())
     if signal == "traces":
@@ -102,7 +109,7 @@ def heads_of(body: bytes, signal: Signal) -> Heads:
     return _span_heads(request, {}, {}, 0) if signal == "traces" else _log_heads(request, {}, {})
 
 
-def _read(body: bytes, signal: Signal, *, is_json: bool) -> _Read:
+def _read(body: bytes, signal: Signal, *, is_json: bool, patient: bool = True) -> _Read:
     from google.protobuf.message import DecodeError, EncodeError
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -110,22 +117,25 @@ def _read(body: bytes, signal: Signal, *, is_json: bool) -> _Read:
     kind: Any = ExportTraceServiceRequest if signal == "traces" else ExportLogsServiceRequest
     try:
         if is_json:
-            return _from_json(body, kind)
+            return _from_json(body, kind, patient=patient)
+        if len(body) > LARGE:
+            refuse_crumbs(body)
         try:
             return _Read(kind.FromString(body), body)
-        except DecodeError:
+        except DecodeError as problem:
+            if not patient:
+                raise NeedsPatience from problem
             return _mended(body, kind)
     except (DecodeError, EncodeError, UnicodeError, RecursionError) as problem:
         raise UnreadableInput(f"The body is no {kind.DESCRIPTOR.name}: {problem}.") from problem
 
 
-def _from_json(body: bytes, kind: Any) -> _Read:
+def _from_json(body: bytes, kind: Any, *, patient: bool) -> _Read:
     request = kind()
-    left_out = fill(request, parse_json(body))
-    read = _Read(request, b"", changed=True)
-    if left_out:
-        read.rejected["unreadable"] = len(left_out)
-        read.problem = str(left_out[0])
+    noted = fill(request, parse_json(body, patient=patient))
+    read = _Read(request, b"", changed=True, odd=noted.odd, problem=noted.problem)
+    if noted.left_out:
+        read.rejected["unreadable"] = noted.left_out
     return read
 
 
@@ -150,6 +160,8 @@ def _span_heads(
     pack = HEAD.pack
     earliest, latest = (now_ns - _FAR, now_ns + _FAR) if now_ns else (0, _EVER)
     for resource_spans in request.resource_spans:
+        if not resource_spans.scope_spans:
+            continue
         replayed = any(pair.key == semconv.REPLAY_SCENARIO for pair in resource_spans.resource.attributes)
         for scope_spans in resource_spans.scope_spans:
             judged = not replayed and scope_spans.scope.name != semconv.VERDICT_SCOPE
@@ -178,8 +190,7 @@ def _span_heads(
                     if packed is None:
                         packed = heads[trace_id] = bytearray()
                     packed += pack(span_id, parent_id, end != 0)
-            for n in reversed(bad):
-                del scope_spans.spans[n]
+            _leave_out(scope_spans.spans, bad)
     return {trace_id: bytes(packed) for trace_id, packed in heads.items()}
 
 
@@ -199,9 +210,18 @@ def _log_heads(
                 else:
                     _add(rejected, "no_trace")
                     bad.append(n)
-            for n in reversed(bad):
-                del scope_logs.log_records[n]
+            _leave_out(scope_logs.log_records, bad)
     return dict.fromkeys(found, b"")
+
+
+def _leave_out(records: Any, bad: list[int]) -> None:
+    """Delete these, at a cost that does not grow with their square."""
+    if not bad:
+        return
+    unwanted = set(bad)
+    kept = [record for n, record in enumerate(records) if n not in unwanted]
+    del records[:]
+    records.extend(kept)
 
 
 def _add(counts: dict[str, int], what: str) -> None:

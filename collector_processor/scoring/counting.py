@@ -34,6 +34,9 @@ class Counting:
 
     def landed(self, landing: Landing, result: Landed, seconds: float | None) -> None:
         """A run that was stored, so many seconds after its last span."""
+        if result.erased:
+            self._metrics.add("redfirst_erased_on_landing_total")
+            return
         self._metrics.add("redfirst_landed_total", state=landing.state.value)
         if seconds is not None:
             self._metrics.observe("redfirst_trace_score_duration_seconds", seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,6 +49,7 @@ class Guarded:
         self._failures: dict[str, int] = {}
         self._resting: dict[str, float] = {}
         self._took: dict[str, float] = {}
+        self._process = os.getpid()
         signal.signal(signal.SIGALRM, _time_is_up)
 
     def took(self) -> Mapping[str, float]:
@@ -81,6 +83,8 @@ class Guarded:
             signal.setitimer(signal.ITIMER_REAL, self._seconds)
             return check.evaluate(run)
         finally:
+            if os.getpid() != self._process:
+                os._exit(0)  # a copy that the check made of us: it must not answer for us, nor take our jobs
             signal.setitimer(signal.ITIMER_REAL, 0.0)
 
     def _failed(self, name: str) -> None:

@@ -27,6 +27,10 @@ _NOTHING = frozenset({"stored_before", RunState.DELETED.value, RunState.EXPIRED.
 """What becomes of spans of which not even the place is kept."""
 
 
+NOT_JUDGED_AGAIN = "not_judged_again"
+"""What becomes of a run that its spans are there for, and that could not be judged by other checks all the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Away:
     """A run at the scorer, with what the store had of it."""
@@ -180,7 +184,7 @@ class Judgements:
         self._add(Found(landing, cut))
 
     def _take_again(self, job: Job, answer: Mapping[str, Json]) -> None:
-        """A run under other checks; one whose spans are gone keeps the verdict that it has."""
+        """A run under other checks; one that cannot be judged by them keeps the verdict that it has."""
         known = self._again.pop(job.run_id, None)
         if known is None:
             return  # spans came meanwhile: this answer knows less than the one that is stored or still to come
@@ -195,7 +199,8 @@ class Judgements:
             due_at=0.0,
         )
         if answer["state"] == RunState.UNSCORED:
-            self._metrics.add("redfirst_late_total", outcome="spans_gone")
+            gone = answer.get("reason") == "spans_gone"
+            self._metrics.add("redfirst_late_total", outcome="spans_gone" if gone else NOT_JUDGED_AGAIN)
             self._add(Found(only_positions(cut)))
             return
         landing = self._landing(cut, job, answer, now_ns, known, arrived_ns=known.arrived_ns, late=known.late)

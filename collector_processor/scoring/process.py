@@ -114,6 +114,8 @@ class ScorerProcess:
         self._child: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
         self._deaths = 0
+        self._number = 0
+        """Of the job that was answered last."""
         self._thread = threading.Thread(target=self._run, name="scoring", daemon=True)
         self._thread.start()
 
@@ -167,13 +169,16 @@ class ScorerProcess:
         """Send the chunk and take its answers; what was answered is taken off the list."""
         if not chunk:
             return
-        self._send({"jobs": [asked(n, job) for n, job in enumerate(chunk)]})
+        self._send({"jobs": [asked(n, job) for n, job in enumerate(chunk, self._number + 1)]})
         while chunk:
             answer = self._receive(self._seconds)
             if "at" in answer:
                 self._at = answer["at"]
                 continue
             self._at = None
+            self._number += 1
+            if answer.get("id") != self._number:
+                raise ScorerDied("garbled", "it answered a job that it was not asked next")
             job = chunk.pop(0)
             self._blamed.pop(job.run_id, None)
             self._on_answer(job, answer)

@@ -128,10 +128,13 @@ class Teller:
         before = None if kept is None else Told.from_json(kept)
         latest = self._latest(row.run_id)
         if latest is None or latest.record is None:
-            if before is not None:
-                sink.withdraw(before, self._send)
-                self._store.tell(name, row.run_id, None)
+            if before is None:
+                return "gone"
+            sink.withdraw(before, self._send)
+            self._store.tell(name, row.run_id, None)
             return "withdrawn"
+        if self.backend.tenants is not None and latest.tenant not in self.backend.tenants:
+            return "other_tenant"
         if latest.version > row.version:
             return "superseded"
         about = scores_of(latest, self._root(row.run_id, source))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from redfirst.collector_processor.journal.format import Position
-from redfirst.collector_processor.storing.sqlite_landing import erase, land
+from redfirst.collector_processor.storing.sqlite_landing import erase, land, owner_hash
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import (
     Json,
@@ -18,9 +18,18 @@ from redfirst.collector_processor.storing.store import (
     Landed,
     Landing,
     OutboxRow,
+    Owner,
+    Query,
     Recent,
     RunState,
+    ToJudgeAgain,
+    Unsent,
 )
+
+_HELD_OF_ERASED = "DELETE FROM told WHERE destination = ? AND run_id NOT IN (SELECT run_id FROM runs)"
+_ERASABLE = (RunState.SCORED, RunState.UNSCORED, RunState.NOT_A_RUN)
+_ERASED_AT_ONCE = 500
+"""Runs in one transaction: verdicts that are to be stored wait for it."""
 
 _CONNECTED = """
     WITH RECURSIVE found (meeting) AS (
@@ -34,16 +43,31 @@ _CONNECTED = """
         JOIN runs r ON r.run_id = m.trace_id AND r.latest ORDER BY r.arrived_ns DESC, m.trace_id
 """
 
-_OUTDATED = "r.latest AND r.state IN ('scored', 'unscored') AND r.judged_ns >= ? AND r.revision <> ?"
+_OUTDATED = (
+    "SELECT r.run_id FROM runs r WHERE r.latest AND r.state IN ('scored', 'unscored') AND r.judged_ns >= ? "
+    "AND r.revision <> ?"
+)
+_WHOLE = """
+    CREATE TEMP TABLE whole AS SELECT o.run_id FROM outdated o WHERE NOT EXISTS (
+        SELECT 1 FROM slices s WHERE s.segment NOT IN (SELECT value FROM json_each(?)) AND s.run_id IN (
+            SELECT o.run_id UNION ALL SELECT p.run_id FROM runs p WHERE p.part_of = o.run_id AND p.latest
+        )
+    )
+"""
 _AGAIN = (
-    "INSERT OR IGNORE INTO again (run_id) SELECT r.run_id FROM runs r "  # noqa: S608 - our own words
-    f"WHERE {_OUTDATED} AND r.cut <> 'joined' "
-    "AND NOT EXISTS (SELECT 1 FROM meetings WHERE trace_id = r.run_id)",
-    "INSERT OR IGNORE INTO joins (meeting, due_ns) SELECT DISTINCT m.meeting, 0 FROM meetings m "  # noqa: S608
-    "JOIN runs p ON p.run_id = m.trace_id AND p.latest "
-    f"JOIN runs r ON r.run_id = coalesce(p.part_of, p.run_id) WHERE {_OUTDATED}",
+    "INSERT OR IGNORE INTO again (run_id) SELECT r.run_id FROM whole JOIN runs r USING (run_id) "
+    "WHERE r.latest AND r.cut <> 'joined' AND NOT EXISTS (SELECT 1 FROM meetings WHERE trace_id = r.run_id)",
+    "INSERT OR IGNORE INTO joins (meeting, due_ns) SELECT DISTINCT m.meeting, 0 FROM whole "
+    "JOIN runs p ON p.latest AND (p.run_id = whole.run_id OR p.part_of = whole.run_id) "
+    "JOIN meetings m ON m.trace_id = p.run_id",
 )
 """What is judged again by itself, and what together."""
+_LEFT = """
+    SELECT (SELECT count(*) FROM again) + (
+        SELECT count(DISTINCT coalesce(p.part_of, p.run_id)) FROM joins j JOIN meetings m USING (meeting)
+        JOIN runs p ON p.run_id = m.trace_id AND p.latest WHERE j.due_ns = 0
+    ), EXISTS (SELECT 1 FROM joins WHERE due_ns = 0)
+"""
 
 ASSEMBLY = "assembly"
 """Name of the assembler's cursor."""
@@ -125,17 +149,27 @@ class SqliteStore(SqliteReader):
         """The runs that are to be told abandoned, and when."""
         return self._all("SELECT run_id, due_ns FROM runs WHERE latest AND due_ns IS NOT NULL")
 
-    def judge_again(self, *, since_ns: int, revision: str) -> int:
-        """Note every run judged since then by other checks than these; how many are noted in all."""
+    def judge_again(self, *, since_ns: int, revision: str, segments: Collection[int]) -> ToJudgeAgain:
+        """Note every run judged since then by other checks than these whose spans lie in these segments."""
         with self._transaction() as database:
+            database.execute(f"CREATE TEMP TABLE outdated AS {_OUTDATED}", (since_ns, revision))
+            database.execute(_WHOLE, (json.dumps(sorted(segments)),))
             for sql in _AGAIN:
-                database.execute(sql, (since_ns, revision))
-        return self.left_to_judge_again()
+                database.execute(sql)
+            counts = "SELECT (SELECT count(*) FROM outdated) - (SELECT count(*) FROM whole)"
+            (gone,) = database.execute(counts).fetchone()
+            for table in ("outdated", "whole"):
+                database.execute(f"DROP TABLE temp.{table}")
+        return ToJudgeAgain(noted=self.left_to_judge_again(), spans_gone=gone)
+
+    def outdated(self, *, since_ns: int, revision: str) -> int:
+        """How many runs were judged since then by other checks than these."""
+        return len(self._all(_OUTDATED, (since_ns, revision)))
 
     def left_to_judge_again(self) -> int:
-        """How many are noted, conversations too."""
-        sql = "SELECT (SELECT count(*) FROM again) + (SELECT count(*) FROM joins WHERE due_ns = 0)"
-        return int(self._all(sql)[0][0])
+        """How many runs are noted, those of several traces too."""
+        runs, meetings = self._all(_LEFT)[0]
+        return max(int(runs), int(meetings))  # one of which nothing is left is looked at, too
 
     def to_judge_again(self, limit: int) -> list[str]:
         """Some of the runs that were noted."""
@@ -148,6 +182,7 @@ class SqliteStore(SqliteReader):
             found = [row[0] for row in database.execute(sql, (before_ns, limit)).fetchall()]
             for run_id in found:
                 erase(database, run_id, why=RunState.EXPIRED, at_ns=at_ns)
+            database.execute("DELETE FROM erasures WHERE at_ns < ?", (before_ns,))
         return len(found)
 
     def save_cursor(self, name: str, position: Position) -> None:
@@ -235,19 +270,37 @@ class SqliteStore(SqliteReader):
     def delete(self, run_id: str, *, at_ns: int) -> bool:
         """Erase a run and its traces everywhere in the store and leave tombstones."""
         with self._transaction() as database:
-            names = [*_parts(database, run_id), run_id]
-            meetings = [
-                row[0]
-                for name in names
-                for row in database.execute("SELECT meeting FROM meetings WHERE trace_id = ?", (name,))
-            ]
-            erased = [erase(database, name, why=RunState.DELETED, at_ns=at_ns) for name in names]
-            sql = (
-                "INSERT OR IGNORE INTO joins (meeting, due_ns) "
-                "SELECT DISTINCT meeting, 0 FROM meetings WHERE meeting = ?"
+            return _delete(database, run_id, at_ns)
+
+    def erase_all(self, owner: Owner, *, at_ns: int) -> list[str]:
+        """Erase every run of a user or a session, and those that are still open once they land."""
+        with self._transaction() as database:  # first: what lands from now on is erased by this
+            database.execute(
+                "INSERT OR REPLACE INTO erasures (what, name, tenant, at_ns) VALUES (?, ?, ?, ?)",
+                (owner.what, owner_hash(owner.name), owner.tenant or "", at_ns),
             )
-            database.executemany(sql, [(name,) for name in meetings])  # the others are a run without it
-        return any(erased)
+        query = Query(**{owner.what: owner.name}, tenant=owner.tenant, states=_ERASABLE)  # type: ignore[arg-type]
+        found = [run.run_id for run in self.runs(query)]
+        erased = []
+        for first in range(0, len(found), _ERASED_AT_ONCE):
+            with self._transaction() as database:
+                some = found[first : first + _ERASED_AT_ONCE]
+                erased += [run_id for run_id in some if _delete(database, run_id, at_ns)]
+        return erased
+
+    def forget_destinations(self, configured: Collection[str]) -> Mapping[str, Unsent]:
+        """Let go what waits for destinations that are not these."""
+        found: dict[str, Unsent] = {}
+        with self._transaction() as database:
+            known = database.execute("SELECT destination FROM outbox UNION SELECT destination FROM told")
+            for (name,) in sorted(known.fetchall()):
+                if name in configured:
+                    continue
+                rows = database.execute("DELETE FROM outbox WHERE destination = ?", (name,)).rowcount
+                erased = database.execute(_HELD_OF_ERASED, (name,)).rowcount
+                if rows or erased:
+                    found[name] = Unsent(rows=rows, erased=erased)
+        return found
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -260,6 +313,19 @@ class SqliteStore(SqliteReader):
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
                 raise
+
+
+def _delete(database: sqlite3.Connection, run_id: str, at_ns: int) -> bool:
+    names = [*_parts(database, run_id), run_id]
+    meetings = [
+        row[0]
+        for name in names
+        for row in database.execute("SELECT meeting FROM meetings WHERE trace_id = ?", (name,))
+    ]
+    erased = [erase(database, name, why=RunState.DELETED, at_ns=at_ns) for name in names]
+    sql = "INSERT OR IGNORE INTO joins (meeting, due_ns) SELECT DISTINCT meeting, 0 FROM meetings WHERE meeting = ?"
+    database.executemany(sql, [(name,) for name in meetings])  # the others are a run without it
+    return any(erased)
 
 
 def _parts(database: sqlite3.Connection, run_id: str) -> list[str]:

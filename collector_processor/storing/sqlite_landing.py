@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from redfirst.collector_processor.storing.store import Landed, Landing, RunState
+from redfirst.evaluators.canonical import digest
 
 _TEXTS = "substr(json_extract(record, '$.request'), 1, 16384), substr(json_extract(record, '$.answer'), 1, 16384) FROM runs"
 
@@ -15,6 +16,9 @@ def land(database: sqlite3.Connection, landing: Landing, outbox: Sequence[str]) 
     run_id = landing.run_id
     if database.execute("SELECT 1 FROM tombstones WHERE run_id = ?", (run_id,)).fetchone():
         return Landed(run_id=run_id, version=0, new=False)
+    if _was_to_be_erased(database, landing):
+        _erase_unseen(database, landing)
+        return Landed(run_id=run_id, version=0, new=False, erased=True)
     database.executemany(
         "INSERT OR IGNORE INTO slices (run_id, segment, offset) VALUES (?, ?, ?)",
         [(run_id, *position) for position in landing.positions],
@@ -54,6 +58,40 @@ def land(database: sqlite3.Connection, landing: Landing, outbox: Sequence[str]) 
     return Landed(run_id=run_id, version=version, new=True, was_flagged=was_flagged)
 
 
+def owner_hash(name: str) -> str:
+    """What stands for a user or a session that was erased."""
+    return digest(["erased", name])
+
+
+def _was_to_be_erased(database: sqlite3.Connection, landing: Landing) -> bool:
+    """Whether the run was open when its user or session was erased, or is part of a run that a person erased."""
+    if landing.part_of is not None:
+        sql = "SELECT 1 FROM tombstones WHERE run_id = ? AND why = ?"
+        return database.execute(sql, (landing.part_of, RunState.DELETED)).fetchone() is not None
+    sql = "SELECT 1 FROM erasures WHERE what = ? AND name = ? AND tenant IN ('', ?) AND at_ns >= ?"
+    return any(
+        name is not None
+        and database.execute(sql, (what, owner_hash(name), landing.tenant, landing.arrived_ns)).fetchone()
+        for what, name in (("user", landing.user), ("session", landing.session))
+    )
+
+
+def _erase_unseen(database: sqlite3.Connection, landing: Landing) -> None:
+    if not erase(database, landing.run_id, why=RunState.DELETED, at_ns=landing.judged_ns):
+        _bury(
+            database, landing.run_id, (1, landing.spans, landing.flagged), RunState.DELETED, landing.judged_ns
+        )
+
+
+def _bury(
+    database: sqlite3.Connection, run_id: str, about: Sequence[object], why: RunState, at_ns: int
+) -> None:
+    database.execute(
+        "INSERT OR REPLACE INTO tombstones (run_id, version, spans, flagged, why, at_ns) VALUES (?, ?, ?, ?, ?, ?)",
+        (run_id, *about, why.value, at_ns),
+    )
+
+
 def erase(database: sqlite3.Connection, run_id: str, *, why: RunState, at_ns: int) -> bool:
     """Remove everything of a run but a tombstone; False when there is no such run."""
     rows = database.execute(
@@ -63,21 +101,19 @@ def erase(database: sqlite3.Connection, run_id: str, *, why: RunState, at_ns: in
         return False
     number, *about = rows[0]
     _forget_words(database, number)
-    database.execute(
-        "INSERT OR REPLACE INTO tombstones (run_id, version, spans, flagged, why, at_ns) VALUES (?, ?, ?, ?, ?, ?)",
-        (run_id, *about, why.value, at_ns),
-    )
-    for table in ("runs", "verdicts", "slices", "labels", "outbox", "again"):
+    _bury(database, run_id, about, why, at_ns)
+    for table in ("runs", "verdicts", "slices", "labels", "again"):
         database.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))  # noqa: S608 - our own names
     database.execute("DELETE FROM meetings WHERE trace_id = ?", (run_id,))
     if why is RunState.DELETED:
+        database.execute("DELETE FROM outbox WHERE run_id = ?", (run_id,))
         body = json.dumps({"run_id": run_id, "state": why.value})
         database.execute(
             "INSERT INTO outbox (destination, run_id, version, body, created_ns) "
             "SELECT destination, run_id, ?, ?, ? FROM told WHERE run_id = ?",
             (about[0], body, at_ns, run_id),
         )
-    else:  # what is only too old to be kept here stays where it was told
+    else:  # what is only too old to be kept here stays where it was told, and is told where it was not yet
         database.execute("DELETE FROM told WHERE run_id = ?", (run_id,))
     return True
 

@@ -110,7 +110,7 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
         if value is not None:
             parts.append(f"{column} = ?")
             values.append(value)
-    for column, value in (("session", query.session), ("user", query.user)):
+    for column, value in (("session", query.session), ("user", query.user), ("tenant", query.tenant)):
         if value is not None:
             parts.append(f"{column} = ?")
             values.append(value)
@@ -131,7 +131,8 @@ def _conditions(query: Query) -> tuple[str, list[object]]:
 
 def _matched(text: str) -> str:
     """The words as the index is asked for them: nothing that a person writes is taken for its syntax."""
-    found = [phrase or word for phrase, word in re.findall(r'"([^"]*)"|([^\s"]+)', text)]
+    readable = text.replace("\0", " ")  # the index takes it for the end of what it is asked
+    found = [phrase or word for phrase, word in re.findall(r'"([^"]*)"|([^\s"]+)', readable)]
     return " ".join(f'"{part}"' for part in found if part) or '""'
 
 

@@ -90,6 +90,14 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (destination, run_id)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE erasures (
+        what TEXT NOT NULL, name TEXT NOT NULL, tenant TEXT NOT NULL, at_ns INTEGER NOT NULL,
+        PRIMARY KEY (what, name, tenant)
+    ) WITHOUT ROWID;
+    CREATE INDEX outbox_run ON outbox (run_id);
+    CREATE INDEX told_run ON told (run_id);
+    """,
 )
 
 

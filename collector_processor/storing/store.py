@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from redfirst.collector_processor.journal.format import Position
 from redfirst.evaluators.canonical import digest
@@ -95,6 +95,8 @@ class Landed:
     """False when the run was stored with the same spans before: nothing was added but positions."""
     was_flagged: bool | None = None
     """The verdict that this version supersedes; None for a first version."""
+    erased: bool = False
+    """It was open when all runs of its user or session were erased: nothing of it is kept but a tombstone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +163,36 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToJudgeAgain:
+    """What was found to be judged by other checks than those in force."""
+
+    noted: int
+    """Runs that are judged again, with those that were noted before and are not done."""
+    spans_gone: int
+    """Runs that keep the verdict they have: the journal no longer holds all of their spans."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose runs are to be erased."""
+
+    what: Literal["user", "session"]
+    name: str
+    tenant: str | None = None
+    """Of this tenant alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsent:
+    """What was let go for a destination that is configured no more."""
+
+    rows: int
+    """Things that waited to be told."""
+    erased: int
+    """Erased runs of which it may still hold something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxRow:
     """One thing to deliver to one destination, written in the transaction of what it tells."""
 
@@ -191,6 +223,7 @@ class Query:
     """Words, or phrases in double quotes, that all stand in the request or the answer."""
     session: str | None = None
     user: str | None = None
+    tenant: str | None = None
     limit: int | None = None
     records: bool = False
     """Whether to read the runs' records too."""
@@ -269,12 +302,16 @@ class Store(StoreReader, Protocol):
         """The runs that are to be told abandoned, and when."""
         ...
 
-    def judge_again(self, *, since_ns: int, revision: str) -> int:
-        """Note every run judged since then by other checks than these; how many are noted in all."""
+    def judge_again(self, *, since_ns: int, revision: str, segments: Collection[int]) -> ToJudgeAgain:
+        """Note every run judged since then by other checks than these whose spans lie in these segments of the journal."""
+        ...
+
+    def outdated(self, *, since_ns: int, revision: str) -> int:
+        """How many runs were judged since then by other checks than these."""
         ...
 
     def left_to_judge_again(self) -> int:
-        """How many are noted, conversations too."""
+        """How many runs are noted, those of several traces too."""
         ...
 
     def to_judge_again(self, limit: int) -> list[str]:
@@ -322,4 +359,15 @@ class Store(StoreReader, Protocol):
     def delete(self, run_id: str, *, at_ns: int) -> bool:
         """Erase a run with all of its traces and leave tombstones; False when there is no such run. Every destination
         that was told something of it gets an outbox row, in the same transaction."""
+        ...
+
+    def erase_all(self, owner: Owner, *, at_ns: int) -> list[str]:
+        """Erase every run of a user or a session as ``delete`` does, and those whose first record came before this time
+        as soon as they are landed; the ids of those that were there. Only a hash of the name is kept, until ``expire``
+        comes to it."""
+        ...
+
+    def forget_destinations(self, configured: Collection[str]) -> Mapping[str, Unsent]:
+        """Let go what waits for all other destinations, and what they were told of runs that are erased; by destination.
+        What they were told of runs that are still there is kept, for the day they are configured again."""
         ...

@@ -11,6 +11,7 @@ from captures import Driven, captures
 
 from redfirst.collector_processor.cli import main
 from redfirst.collector_processor.journal.format import Position
+from redfirst.collector_processor.scoring import worker
 from redfirst.collector_processor.scoring.inline import InlineScoring
 from redfirst.collector_processor.scoring.worker import revision_of_all
 from redfirst.collector_processor.storing.sqlite import ASSEMBLY, SqliteStore
@@ -65,19 +66,21 @@ def test_edited_rules_judge_what_is_stored_once(home: Path, capsys: pytest.Captu
     arguments = ["backfill", "--home", str(home), "--json"]
 
     assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out)["by"] == "backfill"
+    count = len(before)
+    done = {"noted": count, "judged": count, "spans_gone": 0, "not_judged": 0, "by": "backfill"}
+    assert json.loads(capsys.readouterr().out) == done
     assert versions(home) == dict.fromkeys(before, 2)
     assert any("never-look" in failed for failed in checks_that_failed(home).values())
     assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out) == {"noted": 0, "by": "backfill"}
+    assert json.loads(capsys.readouterr().out) == {**done, "noted": 0, "judged": 0}
     assert versions(home) == dict.fromkeys(before, 2)
 
 
 def test_a_backfill_that_was_broken_off_goes_on(home: Path):
     """What was noted is judged by whoever has the store next; nothing is judged twice."""
     store = SqliteStore(home / "store.sqlite3")
-    noted = store.judge_again(since_ns=0, revision="of no checks")
-    assert noted >= 2
+    noted = store.judge_again(since_ns=0, revision="of no checks", segments=range(99))
+    assert (noted.noted, noted.spans_gone) == (len(versions(home)), 0)
     store.close()
 
     running = Driven(home)
@@ -88,7 +91,7 @@ def test_a_backfill_that_was_broken_off_goes_on(home: Path):
     running.wait(60)
     assert running.store.left_to_judge_again() == 0
     assert {run.version for run in running.store.runs(Query())} == {2}
-    assert running.store.judge_again(since_ns=0, revision=revision_of_all(checks)) == 0
+    assert running.store.outdated(since_ns=0, revision=revision_of_all(checks)) == 0
     running.end()
 
 
@@ -109,10 +112,51 @@ def test_a_journal_that_is_gone_leaves_the_cursor_where_it_was(
     shutil.rmtree(home / "journal")
 
     assert main(["backfill", "--home", str(home)]) == 0
+    count = len(versions(home))
+    assert capsys.readouterr().out == (
+        f"0 runs judged again\n{count} runs left with the verdict before: spans are gone\n"
+    )
     store = SqliteStore(home / "store.sqlite3")
     assert store.left_to_judge_again() == 0, "their spans are gone: they keep their verdicts"
     cursor = store.cursor(ASSEMBLY)
     store.close()
     assert cursor is not None
     assert cursor >= Position(7, 100)
+    assert set(versions(home).values()) == {1}
+
+
+def test_a_record_that_turns_out_to_be_damaged_is_counted_as_gone(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The segments are all there, and a byte of each record in them is not what it was."""
+    for segment in (home / "journal").glob("*.segment"):
+        data = bytearray(segment.read_bytes())
+        for place in range(64, len(data), 64):
+            data[place] ^= 0xFF
+        segment.write_bytes(data)
+
+    assert main(["backfill", "--home", str(home), "--json"]) == 0
+    count = len(versions(home))
+    assert json.loads(capsys.readouterr().out) == {
+        "noted": count,
+        "judged": 0,
+        "spans_gone": count,
+        "not_judged": 0,
+        "by": "backfill",
+    }
+    assert set(versions(home).values()) == {1}
+
+
+def test_a_run_that_no_check_can_judge_is_told_apart(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Its spans are there: it is not said that they are gone."""
+
+    def broken(*_: object) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(worker, "_judged", broken)
+    assert main(["backfill", "--home", str(home)]) == 0
+    out = capsys.readouterr().out
+    assert "1 run left with the verdict before: checks gave no verdict" in out
     assert set(versions(home).values()) == {1}

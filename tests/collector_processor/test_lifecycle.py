@@ -23,7 +23,7 @@ from redfirst.collector_processor.recorded.in_store import RunsInStore
 from redfirst.collector_processor.scoring import joining, worker
 from redfirst.collector_processor.scoring.assembly import Assembly, AssemblyLimits
 from redfirst.collector_processor.scoring.process import Job
-from redfirst.collector_processor.storing.store import Query, RunState
+from redfirst.collector_processor.storing.store import Owner, Query, RunState
 from redfirst.evaluators import Span
 from redfirst.evaluators.check import default_checks
 from redfirst.evaluators.otlp_encode import encode_traces
@@ -108,6 +108,21 @@ def test_any_order_split_repetition_and_restart_end_in_the_same(chance, name, tm
     assert driven(FIXTURES[name], folder, chance) == expected(FIXTURES[name])
 
 
+def test_after_a_start_senders_have_their_time_to_try_again(tmp_path: Path):
+    """Fault 4: open runs are not said to have gone quiet within the grace time, however short the idle time; a run whose
+    root comes then is whole."""
+    running = Driven(tmp_path, limits=replace(LIMITS, idle=5.0))
+    send(running, tool(), tool(trace="bb" * 16))
+    running.restart()
+    running.wait(LIMITS.grace - 2)
+    assert states(running) == {}
+    send(running, agent())
+    running.wait(11)
+    assert states(running) == {"aa": ("scored", 1, "root_ended"), "bb": ("scored", 1, "went_quiet")}
+    assert running.store.versions(A)[-1].spans == 2
+    running.end()
+
+
 def test_a_root_that_comes_ten_minutes_late_makes_the_verdict_complete(run: Driven):
     """Fault 18: provisional after the idle time, then of the whole run."""
     send(run, tool())
@@ -187,6 +202,39 @@ def test_a_pause_of_six_hours_is_one_run_and_no_error(run: Driven, how: str):
     assert states(run) == {"aa": ("scored", 2, "went_on")}
     assert ending(run) != "parked"
     assert run.store.known(A).late == 0
+
+
+def test_a_pause_that_ends_in_another_trace_is_one_run(run: Driven):
+    """Fault 19: the execution id says so. Parked; six hours and a process later the other trace comes, and the two are
+    one run that ended; another execution is not."""
+    named = {"gen_ai.agent.execution.id": "x-1"}
+    told = SpanEvent(name="redfirst.event", time_ns=50 * NS, attributes={"redfirst.event.name": "paused"})
+    first = own_agent()
+    send(run, replace(first, events=(told,), attributes={**first.attributes, **named}), tool())
+    run.wait(11)
+    assert (states(run), ending(run)) == ({"aa": ("scored", 1, "root_ended")}, "parked")
+    run.wait(6 * HOUR)
+    run.restart()
+    later = replace(
+        first, trace_id="bb" * 16, span_id="07" * 8, start_ns=65 * NS, end_ns=90 * NS,
+        attributes={**first.attributes, **named},
+    )  # fmt: skip
+    other = {"gen_ai.agent.execution.id": "x-2"}
+    answered = model(8, TOLD, "It has shipped.")
+    send(
+        run,
+        later,
+        replace(answered, trace_id="bb" * 16, parent_id="07" * 8, start_ns=75 * NS, end_ns=76 * NS),
+    )
+    send(run, replace(later, trace_id="cc" * 16, attributes={**first.attributes, **other}))
+    run.wait(60)
+
+    one, two = sorted(run.store.runs(Query(records=True)), key=lambda found: found.spans)
+    assert one.run_id == "cc" * 16
+    assert two.record is not None
+    assert two.record["trace_ids"] == [A, "bb" * 16]
+    assert (two.spans, two.record["termination"]["reason"]) == (4, "completed")
+    assert {run.store.known(name * 16).part_of for name in ("aa", "bb")} == {two.run_id}
 
 
 def own_agent() -> Span:
@@ -291,7 +339,7 @@ def test_an_older_answer_does_not_take_the_place_of_a_newer_one(run: Driven):
     send(run, agent(), tool())
     run.wait(11)
     held = Held(run)
-    assert run.store.judge_again(since_ns=0, revision="of other checks") == 1
+    assert run.store.judge_again(since_ns=0, revision="of other checks", segments=range(99)).noted == 1
     run.wait(2)
     send(run, tool("03"))
     run.wait(11)
@@ -313,7 +361,7 @@ def test_a_run_whose_newer_answer_is_not_stored_yet_is_not_judged_again_by_its_o
     held = Held(run)
     send(run, tool("03"))
     run.wait(11)
-    run.store.judge_again(since_ns=0, revision="of other checks")
+    run.store.judge_again(since_ns=0, revision="of other checks", segments=range(99))
     held.answer(held.jobs[0])
     run.wait(24)
 
@@ -508,6 +556,37 @@ def test_a_users_runs_are_erased_together(run: Driven, tmp_path: Path, capsys: p
     run._begin()
     assert sorted(states(run)) == ["03", "aa"]
     assert run.store.known("01" * 16).state is RunState.DELETED
+
+
+def test_runs_that_are_open_when_their_user_is_erased_go_when_they_end(run: Driven):
+    """Of one trace and of several, also over a restart; what the user does afterwards is judged."""
+    root = replace(agent(), attributes={**agent().attributes, "user.id": "u-7"})
+    send(run, tool())
+    send(run, asking(1), model(2, TOLD, "It has shipped."))
+    assert run.store.erase_all(Owner(what="user", name="u-7"), at_ns=run.pipeline._wall_ns()) == []
+    run.restart()
+    run.wait(1)
+    send(run, root)
+    run.wait(60)
+    assert run.store.runs(Query(states=tuple(RunState))) == []
+    assert {run.store.known(name * 16).state for name in ("aa", "01", "02")} == {RunState.DELETED}
+
+    send(run, replace(root, trace_id="bb" * 16), tool("07"))
+    run.wait(60)
+    assert [one.run_id for one in run.store.runs(Query())] == ["bb" * 16]
+
+
+def test_delete_says_what_of_a_user_is_still_to_go(run: Driven, capsys: pytest.CaptureFixture[str]):
+    """Without a service the command notes it in the store, for the next one."""
+    send(run, agent())
+    run.end()
+    assert main(["delete", "--home", str(run.folder), "--user", "u-7"]) == 0
+    assert capsys.readouterr().out == (
+        "0 runs erased; their bytes leave the journal with their segments\n"
+        "What is still open is erased when it is judged.\n"
+    )
+    assert main(["delete", "--home", str(run.folder), "--user", ""]) == 2
+    run._begin()
 
 
 @pytest.mark.parametrize("hours", [1, -1, 24, -24])

@@ -228,3 +228,21 @@ def test_the_demo_shows_what_it_promises_in_plain_80_columns(tmp_path: Path) -> 
         check=False,
     )
     assert "FLAGGED" in typed.stdout, typed.stderr
+
+
+def test_score_and_freeze_lead_to_the_trace_in_the_teams_backend(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the other verbs do: whoever reads the run's id need not search for it."""
+    with (here / "redfirst.yaml").open("a") as settings:
+        settings.write("serve: {trace_url: 'https://ui.example/t/{trace_id}'}\n")
+    run_id = flagged_by(capsys, "large-refund-needs-approval")
+
+    _, lines, _ = lines_of(capsys, "score", "traces.jsonl", "--json")
+    runs = [json.loads(line) for line in lines]
+    assert {run["url"] for run in runs} == {f"https://ui.example/t/{run['trace_id']}" for run in runs}
+
+    _, lines, _ = lines_of(capsys, "freeze", run_id)
+    assert f"  trace: https://ui.example/t/{run_id}" in lines
+    _, lines, _ = lines_of(capsys, "freeze", run_id, "--replace", "--json")
+    assert json.loads(lines[0])["url"] == f"https://ui.example/t/{run_id}"

@@ -34,7 +34,7 @@ while (asked := read_message(sys.stdin.buffer)) is not None:
             os._exit(3)
         if job["run_id"] == "hangs":
             time.sleep(60)
-        out.write(message({"state": "scored"}))
+        out.write(message({"id": job["id"], "state": "scored"}))
 """
 
 
@@ -238,6 +238,30 @@ def test_checks_that_misbehave_are_inconclusive_and_the_others_are_not(tmp_path,
     assert (answer["state"], answer["flagged"]) == ("scored", False)
 
 
+@pytest.mark.parametrize("forked", ["os.fork()", "os.fork() or time.sleep(60)", "os.fork() or 1 / 0"])
+def test_a_check_that_forks_gives_no_run_the_verdict_of_another(tmp_path, monkeypatch, forked):
+    """Fault 35: the copy of the scorer neither answers nor takes jobs; each run has its own answer, whatever it does."""
+    (tmp_path / "odd.py").write_text(
+        f"import os, time\nfrom redfirst.evaluators import passed\ndef check(run):\n    {forked}\n"
+        "    return passed(run.run_id)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    rules = 'schema: redfirst.rules/1\nrules:\n  - {id: odd, kind: python, function: "odd:check"}\n'
+    names = [f"{number:02x}" for number in range(1, 41)]
+    positions = kept(tmp_path, *(an_agent(name) for name in names))
+    answers = Answers(len(names))
+    scoring = ScorerProcess(tmp_path, rules=(rules, "rules.yaml"), on_answer=answers, metrics=Metrics())
+    scoring.submit(
+        [Job(run_id=name * 16, positions=[position]) for name, position in zip(names, positions, strict=True)]
+    )
+    assert answers.all.wait(60)
+    scoring.close()
+
+    assert {name: outcomes(answer)["odd"] for name, answer in answers.found} == {
+        name * 16: ("passed", name * 16) for name in names
+    }
+
+
 def test_what_a_check_prints_is_passed_on_up_to_a_limit(tmp_path, monkeypatch, capfd):
     """Fault 35: a gigabyte of output fills no disk and mixes with no answer."""
     body = "print('x' * (8 << 20)); os.write(1, b'y' * 1000); sys.stdout.flush()"
@@ -295,3 +319,28 @@ def test_a_large_run_does_not_delay_the_others(tmp_path):
         [Job(run_id="giant", positions=(), spans=100_000), Job(run_id="next", positions=(), spans=20)]
     )
     assert made == [["small", "next"], ["giant"]]
+
+
+def test_a_run_is_always_judged_by_the_same_of_several_scorers():
+    """Else an answer that knows less of it could be stored after one that knows more. All of them get work."""
+    made: list[list[str]] = []
+
+    class Lane:
+        alive = True
+
+        def __init__(self) -> None:
+            self.jobs: list[str] = []
+            made.append(self.jobs)
+
+        def submit(self, jobs):
+            assert jobs
+            self.jobs.extend(job.run_id for job in jobs)
+
+    lanes = Lanes(Lane, usual=3)  # type: ignore[arg-type]
+    jobs = [Job(run_id=f"{n:032x}", positions=(), spans=20) for n in range(60)]
+    lanes.submit(jobs)
+    first = [list(lane) for lane in made]
+    lanes.submit(jobs)
+    assert [len(lane) > 0 for lane in first] == [True] * 3
+    assert sorted(name for lane in first for name in lane) == sorted(job.run_id for job in jobs)
+    assert made == [lane * 2 for lane in first]

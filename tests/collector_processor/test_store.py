@@ -5,18 +5,29 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from redfirst.collector_processor.cli import main
 from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.storing import sqlite_schema
+from redfirst.collector_processor.storing.expiring import expire
 from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
-from redfirst.collector_processor.storing.store import Label, Landing, Query, RunState, Store, StoreRefused
+from redfirst.collector_processor.storing.store import (
+    Label,
+    Landing,
+    Owner,
+    Query,
+    RunState,
+    Store,
+    StoreRefused,
+    Unsent,
+)
 
 RUN = "ab" * 16
 FIRST = Landing(
@@ -272,7 +283,8 @@ def test_a_store_of_a_later_version_is_refused_and_left_alone(store: Store, tmp_
     database.close()
     for opened in (SqliteStore, SqliteReader):
         with pytest.raises(
-            StoreRefused, match=r"newer redfirst \(store version 99; this one knows 3\): upgrade"
+            StoreRefused,
+            match=rf"newer redfirst \(store version 99; this one knows {len(sqlite_schema.MIGRATIONS)}\): upgrade",
         ):
             opened(tmp_path / "store.sqlite3")
 
@@ -304,9 +316,9 @@ def test_what_one_transaction_holds_another_waits_for_and_then_says(store: Store
 def test_other_checks_make_another_version_of_the_same_spans(store: Store):
     """The key is the run, the checks and the spans; what is noted to be judged again is noted until it is."""
     store.land([replace(FIRST, revision="r1")], cursor=CURSOR)
-    assert store.judge_again(since_ns=0, revision="r1") == 0
-    assert store.judge_again(since_ns=3, revision="r2") == 0
-    assert store.judge_again(since_ns=0, revision="r2") == 1
+    assert again(store, since_ns=0, revision="r1") == (0, 0)
+    assert again(store, since_ns=3, revision="r2") == (0, 0)
+    assert again(store, since_ns=0, revision="r2") == (1, 0)
     assert store.to_judge_again(10) == [RUN]
 
     landed = store.land([replace(FIRST, revision="r2", flagged=False)], cursor=None)
@@ -314,6 +326,35 @@ def test_other_checks_make_another_version_of_the_same_spans(store: Store):
     assert store.cursor("assembly") == CURSOR
     assert store.to_judge_again(10) == []
     assert not store.land([replace(FIRST, revision="r2")], cursor=None)[0].new
+
+
+def again(store: Store, *, segments: Sequence[int] = (1, 2), **about: Any) -> tuple[int, int]:
+    found = store.judge_again(segments=segments, **about)
+    return found.noted, found.spans_gone
+
+
+def test_what_lost_a_record_is_not_judged_again_and_is_counted(store: Store):
+    """A run with one of its two segments gone, and one of several traces of which one trace has lost a record."""
+    lost = replace(FIRST, run_id="cd" * 16, positions=[Position(1, 8), Position(7, 8)])
+    parts = [
+        replace(
+            FIRST,
+            run_id=name * 16,
+            state=RunState.PART,
+            part_of="99" * 16,
+            positions=[Position(segment, 8)],
+            meetings=["m"],
+            record=None,
+        )
+        for name, segment in (("01", 1), ("02", 7))
+    ]
+    whole = replace(FIRST, run_id="99" * 16, positions=(), cut="joined")
+    store.land([FIRST, lost, whole, *parts], cursor=CURSOR)
+    assert store.outdated(since_ns=0, revision="r2") == 3
+    assert again(store, since_ns=0, revision="r2") == (1, 2)
+    assert store.to_judge_again(9) == [RUN]
+    assert again(store, segments=(1, 2, 7), since_ns=0, revision="r2") == (3, 0)
+    assert list(store.joins()) == ["m"]
 
 
 def test_a_run_expires_and_its_late_spans_do_not_bring_it_back(store: Store):
@@ -326,6 +367,22 @@ def test_a_run_expires_and_its_late_spans_do_not_bring_it_back(store: Store):
     assert known is not None
     assert known.state is RunState.EXPIRED
     assert not store.land([SECOND], cursor=CURSOR)[0].new
+
+
+def test_all_that_is_too_old_expires_in_one_round_unless_its_time_is_over(store: Store):
+    """Else a store that takes more runs than one transaction lets go of would grow without end."""
+    store.land([replace(FIRST, run_id=f"{n:032x}", judged_ns=n) for n in range(9)], cursor=CURSOR)
+    pauses: list[float] = []
+
+    def round_of(*times: float) -> int:
+        clock = iter(times)
+        return expire(
+            store, 8, at_ns=60, seconds=2, at_once=2, clock=lambda: next(clock), pause=pauses.append
+        )
+
+    assert (round_of(0, 1, 2), len(pauses)) == (4, 1)
+    assert round_of(0, 0, 0) == 4
+    assert [run.run_id for run in store.runs(Query())] == [f"{8:032x}"]
 
 
 def part(trace: str, meetings: list[str], *, of: str | None = None, at: int = 1) -> Landing:
@@ -409,3 +466,106 @@ def test_what_a_destination_was_told_outlives_the_run_and_is_asked_back_when_it_
 
     store.tell("sink:a", RUN, None)
     assert store.told("sink:a", RUN) is None
+
+
+OPEN = replace(
+    FIRST, run_id="cd" * 16, user="u-7", session="s-1", tenant="north", arrived_ns=50, judged_ns=90
+)
+
+
+@pytest.mark.parametrize(
+    ("owner", "goes"),
+    [
+        (Owner(what="user", name="u-7"), True),
+        (Owner(what="session", name="s-1"), True),
+        (Owner(what="user", name="u-7", tenant="north"), True),
+        (Owner(what="user", name="u-7", tenant="south"), False),
+        (Owner(what="user", name="s-1"), False),
+        (Owner(what="session", name="u-7"), False),
+    ],
+)
+def test_a_run_that_was_open_when_its_user_was_erased_goes_when_it_lands(
+    store: Store, owner: Owner, goes: bool
+):
+    """Nothing is kept of it but a tombstone, and no destination is told; another tenant's, user's or session's stays."""
+    assert store.erase_all(owner, at_ns=50) == []
+    (landed,) = store.land([OPEN], cursor=CURSOR, outbox=["alerts"])
+    assert (landed.new, landed.erased) == (not goes, goes)
+    known = store.known(OPEN.run_id)
+    assert known is not None
+    assert known.state is (RunState.DELETED if goes else RunState.SCORED)
+    assert len(store.outbox_due("alerts", 2**62, 9)) == (0 if goes else 1)
+    assert len(store.positions(OPEN.run_id)) == (0 if goes else 2)
+
+
+def test_what_a_user_does_after_the_erasure_is_kept(store: Store):
+    """A run whose first record came later lands like any other; and one that names its user late is erased then, with
+    what was told of it asked back."""
+    store.land([replace(OPEN, user=None, session=None)], cursor=CURSOR, outbox=["sink:a"])
+    store.tell("sink:a", OPEN.run_id, {"names": ["x"]})
+    store.erase_all(Owner(what="user", name="u-7"), at_ns=50)
+    later = replace(OPEN, run_id="ef" * 16, arrived_ns=51)
+    late = replace(OPEN, span_set_hash="h2", spans=4)
+    assert [one.erased for one in store.land([later, late], cursor=CURSOR)] == [False, True]
+    assert [run.run_id for run in store.runs(Query())] == [later.run_id]
+    assert [row.body["state"] for row in store.outbox_due("sink:a", 2**62, 9)] == ["deleted"]
+
+
+def test_all_runs_of_a_user_are_erased_and_no_name_is_kept(store: Store, tmp_path: Path):
+    """Of several hundred too; what stands for the user goes as old verdicts do."""
+    runs = [replace(OPEN, run_id=f"{number:032x}") for number in range(1100)]
+    store.land([*runs, FIRST], cursor=CURSOR)
+    assert sorted(store.erase_all(Owner(what="user", name="u-7"), at_ns=60)) == [run.run_id for run in runs]
+    assert [run.run_id for run in store.runs(Query())] == [RUN]
+    with sqlite3.connect(tmp_path / "store.sqlite3") as database:
+        kept = database.execute("SELECT * FROM erasures").fetchall()
+        assert len(kept) == 1
+        assert "u-7" not in repr(kept)
+        store.expire(61, at_ns=62, limit=10)
+        assert database.execute("SELECT count(*) FROM erasures").fetchone() == (0,)
+    database.close()
+
+
+def test_late_parts_of_an_erased_run_go_with_it(store: Store):
+    """A trace that turns out to belong to an erased run of several leaves a tombstone, as the others did."""
+    whole = replace(OPEN, positions=(), cut="joined", run_id="99" * 16)
+    part = replace(OPEN, state=RunState.PART, part_of=whole.run_id, user=None, session=None, record=None)
+    store.land([part], cursor=CURSOR)
+    store.erase_all(Owner(what="user", name="u-7"), at_ns=60)
+    landed = store.land([whole, replace(part, span_set_hash="h2")], cursor=CURSOR)
+    assert [one.erased for one in landed] == [True, True]
+    assert store.positions(part.run_id) == []
+    known = store.known(part.run_id)
+    assert known is not None
+    assert known.state is RunState.DELETED
+
+
+def test_a_run_that_expires_stays_where_it_was_told_and_is_still_told_where_it_was_not(store: Store):
+    """Only an erasure is asked back; a destination that is behind gets its row all the same."""
+    store.land([FIRST], cursor=CURSOR, outbox=["sink:a", "sink:b"])
+    store.outbox_done([row.seq for row in store.outbox_due("sink:a", 2**62, 9)])
+    store.tell("sink:a", RUN, {"names": ["x"]})
+    assert store.expire(10, at_ns=11, limit=9) == 1
+    assert store.outbox_due("sink:a", 2**62, 9) == []
+    assert [row.body["state"] for row in store.outbox_due("sink:b", 2**62, 9)] == ["scored"]
+    assert store.told("sink:a", RUN) is None
+
+
+def test_what_waits_for_a_destination_that_is_gone_goes(store: Store):
+    """By destination: the rows, and what it was told of erased runs; of runs that are there it is kept."""
+    store.land([FIRST, OPEN], cursor=CURSOR, outbox=["alerts", "sink:here", "sink:gone"])
+    for name in ("sink:here", "sink:gone"):
+        for run_id in (RUN, OPEN.run_id):
+            store.tell(name, run_id, {"names": ["x"]})
+    store.delete(OPEN.run_id, at_ns=7)
+    assert store.forget_destinations(["alerts", "sink:here"]) == {"sink:gone": Unsent(rows=2, erased=1)}
+    assert store.forget_destinations(["alerts", "sink:here"]) == {}
+    assert store.outbox_due("sink:gone", 2**62, 9) == []
+    assert [row.run_id for row in store.outbox_due("sink:here", 2**62, 9)] == [RUN, OPEN.run_id]
+    assert [row.run_id for row in store.outbox_due("alerts", 2**62, 9)] == [RUN]
+    told = {
+        (name, run_id): store.told(name, run_id)
+        for name in ("sink:here", "sink:gone")
+        for run_id in (RUN, OPEN.run_id)
+    }
+    assert [key for key, value in told.items() if value is None] == [("sink:gone", OPEN.run_id)]

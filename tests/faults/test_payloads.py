@@ -15,10 +15,10 @@ import pytest
 from redfirst.collector_processor.scoring.span_source import MOST_SPANS
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Query, RunState, StoredRun
-from tests.service.conftest import Served, eventually
+from tests.service.conftest import Served, eventually, new_id
 
 from .conftest import journalled
-from .hostile import JSON, Ledger, nested, one_run, part, spans_of, with_raw_field
+from .hostile import JSON, PROTOBUF, Ledger, nested, one_run, part, spans_of, with_raw_field
 
 FULL = os.environ.get("REDFIRST_FAULTS") == "full"
 SPANS, BYTES, ATTRIBUTES, CHAIN = (
@@ -94,22 +94,29 @@ def test_a_span_of_very_many_bytes_or_attributes_is_kept(ledger):
 
 
 @pytest.mark.parametrize("depth", [40, 60, 20_000])
-def test_values_nested_however_deep_are_answered(ledger, depth):
-    """By the protocol's own means; what is acknowledged is stored, and the next run is judged."""
+def test_values_nested_however_deep_cost_themselves_alone(ledger, depth):
+    """200 over both encodings: the run around one is judged, its sender is told where a mark had to take its place."""
     name, request = one_run()
-    status = ledger.post(with_raw_field(request.SerializeToString(), nested(depth)))
-    assert status in (200, 400)
+    status, _, said = ledger.served.post(
+        "/v1/traces", with_raw_field(request.SerializeToString(), nested(depth)), **PROTOBUF
+    )
+    assert (status, b"nested too deeply" in said) == (200, depth > 40)
     deep = '{"arrayValue":{"values":[' * depth + '{"stringValue":"x"}' + "]}}" * depth
     pair = '{"key":"deep","value":' + deep + "}"
-    span = f'{{"traceId":"{"5b" * 16}","spanId":"{"5c" * 8}","name":"x","attributes":[{pair}]}}'
-    json_status = ledger.post(
-        f'{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{span}]}}]}}]}}'.encode(), **JSON
+    trace_id = new_id(16).to_bytes(16, "big").hex()
+    spans = ",".join(
+        f'{{"traceId":"{trace_id}","spanId":"{one * 8}","name":"x","attributes":[{extra}]}}'
+        for one, extra in (("5c", pair), ("5d", ""))
     )
-    assert json_status in (200, 400)
+    status, _, said = ledger.served.post(
+        "/v1/traces", f'{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{spans}]}}]}}]}}'.encode(), **JSON
+    )
+    assert (status, b"nested too deeply" in said) == (200, depth > 40)
 
     other = ledger.healthy()
-    found = landed(ledger, other, *([name] if status == 200 else []))
-    assert found[other].state is RunState.SCORED
+    found = landed(ledger, other, name, trace_id)
+    assert found[other].state is found[name].state is RunState.SCORED
+    assert (found[name].spans, found[trace_id].spans) == (3, 2)
 
 
 def test_a_chain_of_very_many_levels_is_walked_to_its_end(ledger):
@@ -186,19 +193,21 @@ def test_names_and_texts_cannot_harm_who_reads_them(ledger):
         assert "\x07" not in text
 
 
-def test_text_that_is_no_unicode_is_answered_by_the_protocol(ledger):
-    """Invalid UTF-8 in protobuf, half a surrogate pair in JSON: an answer that exporters know."""
+def test_text_that_is_no_unicode_is_mended_and_its_sender_told(ledger):
+    """Invalid UTF-8 in protobuf, half a surrogate pair in JSON: 200, U+FFFD in its place, and the run is judged."""
     name, request = one_run()
     bad = part(9, part(1, b"bad") + part(2, part(1, b"\xff\xfe\x80")))
-    status = ledger.post(with_raw_field(request.SerializeToString(), bad))
-    assert status in (200, 400)
+    body = with_raw_field(request.SerializeToString(), bad)
+    status, _, said = ledger.served.post("/v1/traces", body, **PROTOBUF)
+    assert (status, b"1 texts were not UTF-8" in said) == (200, True)
     span = {"traceId": "6b" * 16, "spanId": "6c" * 8, "name": "\ud800", "kind": 1, "endTimeUnixNano": "1"}
     body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
-    assert ledger.post(body, **JSON) in (200, 400)
+    status, _, said = ledger.served.post("/v1/traces", body, **JSON)
+    assert (status, b"1 texts were not UTF-8" in said) == (200, True)
 
     other = ledger.healthy()
-    found = landed(ledger, other, *([name] if status == 200 else []))
-    assert found[other].state is RunState.SCORED
+    found = landed(ledger, other, name, "6b" * 16)
+    assert found[other].state is found[name].state is RunState.SCORED
 
 
 def test_everything_that_was_acknowledged_is_there(ledger):

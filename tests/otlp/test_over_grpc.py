@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import threading
 import time
 
@@ -52,6 +54,36 @@ def test_06_compressions(call, kept, compression):
     """What the protocol's libraries compress with."""
     assert call(TRACES, body(), compression=compression) == b""
     assert len(kept()) == 1
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    """A frame of HTTP/2."""
+    return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
+
+
+def opening(path: bytes) -> bytes:
+    """What begins a connection and a call of this path."""
+    named = {b":method": b"POST", b":scheme": b"http", b":path": path, b":authority": b"x"}
+    named |= {b"content-type": b"application/grpc", b"te": b"trailers"}
+    head = b"".join(bytes((0, len(n))) + n + bytes((len(v),)) + v for n, v in named.items())
+    return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) + frame(1, 4, 1, head)
+
+
+@proves(14)
+def test_14_a_path_that_is_no_text(fresh):
+    """Over it the library's server ends. The port is served again at once, what was acknowledged is kept, and it is
+    counted; again and again."""
+    with fresh() as receiver:
+        for times in (1, 2, 3):
+            host, _, port = receiver.grpc.rpartition(":")
+            with socket.create_connection((host, int(port)), timeout=10) as odd:
+                odd.sendall(opening(b"/x/\xff\xfe") + frame(0, 1, 1, b"\0\0\0\0\0"))
+                eventually(
+                    lambda times=times: receiver.metrics.value("redfirst_grpc_restarts_total") == times
+                )
+            with grpc.insecure_channel(receiver.grpc) as channel:
+                answer = channel.unary_unary(TRACES)(body(), timeout=20, wait_for_ready=True)
+            assert (answer, len(receiver.spans())) == (b"", times)
 
 
 @proves(5, 14)

@@ -163,12 +163,12 @@ def test_32_what_is_no_such_value(receiver, value):
 
 @proves(32, 35)
 def test_32_half_a_surrogate_pair(receiver, kept):
-    """What no UTF-8 can hold is replaced, and the span is kept."""
-    assert (
-        receiver.post("/v1/traces", json_body().replace(b'"chat"', b'"a\\ud800"'), content_type=JSON).body
-        == b"{}"
-    )
-    assert kept()[0].name == "a\ufffd\ufffd\ufffd"
+    """What no UTF-8 can hold is replaced, the span is kept, and the sender is told."""
+    before = odd(receiver, "bad_utf8")
+    partial = posted(receiver, json_body(name="a\ud800z"))
+    assert partial == {"errorMessage": "1 texts were not UTF-8 and got U+FFFD where they were not."}
+    assert kept()[0].name == "a\ufffdz"
+    assert odd(receiver, "bad_utf8") == before + 1
 
 
 @proves(33, 37, 38)
@@ -224,15 +224,21 @@ def test_36_deep_values_in_protobuf(receiver, kept, levels, kind):
 
 
 @proves(36)
-@pytest.mark.parametrize("levels", [30, 200])
+@pytest.mark.parametrize("levels", [30, 200, 5000])
 def test_36_deep_values_in_json(receiver, kept, levels):
-    """The same in JSON."""
-    value: dict[str, object] = {"stringValue": "deep"}
-    for _ in range(levels):
-        value = {"arrayValue": {"values": [value]}}
-    document = json_body(attributes=[{"key": "k", "value": value}])
-    assert posted(receiver, document) == {}
-    assert (TOO_DEEP.encode() in receiver.records()[-1].body) == (levels > 30)
+    """The same in JSON, also where no parser of JSON reads as deep: what is around the value is kept."""
+    value = '{"arrayValue": {"values": [' * levels + '{"stringValue": "]} deep"}' + "]}}" * levels
+    document = json_body(
+        attributes=[{"key": "k", "value": "HERE"}, {"key": "after", "value": {"intValue": 1}}]
+    )
+    text = document.replace(b'"HERE"', value.encode())
+    before = odd(receiver, "too_deep")
+    found = receiver.post("/v1/traces", text, content_type=JSON)
+    marked = TOO_DEEP.encode() in receiver.records()[-1].body
+    assert (found.status, marked) == (200, levels > 30)
+    assert (b"nested too deeply" in found.body) == marked
+    assert odd(receiver, "too_deep") == before + marked
+    assert [pair.key for pair in kept()[0].attributes] == ["k", "after"]
 
 
 @proves(36)

@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 
 from redfirst.collector_processor.journal.format import START
 from redfirst.collector_processor.journal.reading import JournalFiles
+from redfirst.collector_processor.receiving.grpc_health import MOST_WATCHERS
 from redfirst.collector_processor.receiving.over_grpc import GrpcOptions
 from redfirst.collector_processor.settings import ServeSettings
 from redfirst.evaluators.otlp import decode_traces
@@ -139,6 +140,31 @@ def test_23_whoever_watches_is_told(fresh):
         ready.set()
         assert next(watching).status == SERVING
         watching.cancel()
+
+
+@proves(23)
+def test_23_only_so_many_watch(fresh):
+    """A watch beyond 64 is UNAVAILABLE with its reason counted; one that ends makes room, and Check is answered anyhow."""
+    with fresh() as receiver, grpc.insecure_channel(receiver.grpc) as channel:
+        stub = HealthStub(channel)
+        watches = [stub.Watch(HealthCheckRequest(), timeout=60) for _ in range(MOST_WATCHERS)]
+        assert {next(watch).status for watch in watches} == {SERVING}
+        with pytest.raises(grpc.RpcError) as refused:
+            next(stub.Watch(HealthCheckRequest(), timeout=60))
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert receiver.metrics.value("redfirst_rejected_total", reason="too_many_watchers") == 1
+        assert stub.Check(HealthCheckRequest(), timeout=10).status == SERVING
+        watches.pop().cancel()
+
+        def watched() -> bool:
+            try:
+                return next(stub.Watch(HealthCheckRequest(), timeout=60)).status == SERVING
+            except grpc.RpcError:
+                return False
+
+        assert eventually(watched)
+        for watch in watches:
+            watch.cancel()
 
 
 @proves(15, 16, 23)

@@ -27,6 +27,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanContext, TraceFlags
 
+from redfirst.collector_processor.home import Home, OwnApi
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Query, StoredRun
 
@@ -119,15 +120,21 @@ class Served:
             pytest.fail("serve did not end within 30 s")
         return process.returncode
 
+    def ask(self, path: str) -> bytes:
+        """What the API answers to the commands of this machine, whatever senders need."""
+        own = OwnApi.of(Home(self.home).service())
+        assert own is not None
+        request = urllib.request.Request(f"{own.url}{path}", headers=own.headers)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return bytes(answer.read())
+
     def get(self, path: str) -> Any:
         """The JSON that the API answers."""
-        with urllib.request.urlopen(f"{self.page}{path}", timeout=10) as answer:
-            return json.load(answer)
+        return json.loads(self.ask(path))
 
     def metrics(self) -> dict[str, float]:
         """Every series and its value."""
-        with urllib.request.urlopen(f"{self.page}/metrics", timeout=10) as answer:
-            lines = [line for line in answer.read().decode().split("\n") if line and line[0] != "#"]
+        lines = [line for line in self.ask("/metrics").decode().split("\n") if line and line[0] != "#"]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
     def post(self, path: str, body: bytes, **headers: str) -> tuple[int, dict[str, str], bytes]:

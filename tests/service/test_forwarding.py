@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import signal
@@ -11,14 +10,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -49,80 +47,7 @@ from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.evaluators.errors import ConfigurationError
 
 from .conftest import eventually
-
-Respond = Callable[[bytes, int], tuple[int, dict[str, str], bytes]]
-OK = (200, {}, b"")
-
-
-class Endpoint:
-    """An OTLP/HTTP endpoint that remembers what it was sent; ``respond`` gets the body and how many came before."""
-
-    def __init__(
-        self,
-        respond: Respond = lambda _body, _count: OK,
-        *,
-        port: int = 0,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        self.respond = respond
-        self.got: list[tuple[str, dict[str, str], bytes]] = []
-        self.times: list[float] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                length = int(self.headers["content-length"])
-                body = self.rfile.read(length)
-                if len(body) < length:
-                    self.close_connection = True  # the sender was killed
-                    return
-                if self.headers.get("content-encoding") == "gzip":
-                    body = gzip.decompress(body)
-                if self.headers.get("content-encoding") == "zstd":
-                    body = zstandard.decompress(body)
-                outer.times.append(time.monotonic())
-                status, headers, answer = outer.respond(body, len(outer.got))
-                outer.got.append(
-                    (
-                        self.path,
-                        {k.lower(): v for k, v in self.headers.items()} | {"status": str(status)},
-                        body,
-                    )
-                )
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(answer))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_: Any) -> None:
-                """Nothing."""
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            block_on_close = False
-
-            def handle_error(self, *_: Any) -> None:
-                """A sender that was killed is no news."""
-
-        self.server = Server(("127.0.0.1", port), Handler)
-        self.port = self.server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        if tls is not None:
-            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
-            self.url = f"https://127.0.0.1:{self.port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def bodies(self) -> list[bytes]:
-        """Bodies of the requests that were answered with success."""
-        return [body for _, headers, body in self.got if headers["status"] == "200"]
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+from .endpoint import OK, Endpoint
 
 
 @pytest.fixture
@@ -169,9 +94,11 @@ class Home:
         self.said: list[str] = []
         self.forwarding: Forwarding | None = None
 
-    def accept(self, body: bytes, what: Any = "traces", *, age: float = 0.0) -> bytes:
+    def accept(
+        self, body: bytes, what: Any = "traces", *, age: float = 0.0, tenant: str = "default"
+    ) -> bytes:
         arrival = time.time_ns() - int(age * 1e9)
-        self.journal.append(Record(signal=what, tenant="default", arrival_ns=arrival, body=body)).result(5)
+        self.journal.append(Record(signal=what, tenant=tenant, arrival_ns=arrival, body=body)).result(5)
         return body
 
     def forward(self, *wanted: Destination) -> Home:
@@ -235,6 +162,18 @@ def test_a_destination_gets_the_signals_it_takes(home: Home, endpoint: Endpoint)
     eventually(lambda: endpoint.got)
 
     assert endpoint.bodies == [sent]
+
+
+def test_a_destination_gets_what_its_tenants_sent(home: Home) -> None:
+    """With ``tenants: [support]`` nothing of billing's leaves by it, and another gets everyone's."""
+    with closing(Endpoint()) as theirs, closing(Endpoint()) as everyones:
+        home.forward(to(theirs.url, tenants=("support",)), to(everyones.url, "all"))
+        billing = home.accept(traces("b"), tenant="billing")
+        support = home.accept(traces("s"), tenant="support")
+        eventually(lambda: theirs.got and len(everyones.got) == 2)
+
+        assert theirs.bodies == [support]
+        assert everyones.bodies == [billing, support]
 
 
 def pem(blob: trustme.Blob, path: Path) -> str:

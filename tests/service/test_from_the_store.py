@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from importlib import resources
 from pathlib import Path
 
@@ -233,6 +236,9 @@ def test_label_and_delete_work_with_and_without_a_service(served, tools, running
         (f"/api/runs/{'00' * 16}/delete", b"{}", {"content-type": JSON, "origin": "http://elsewhere"}, 403),
         (f"/api/runs/{'00' * 16}/delete", b"x" * 70_000, {"content-type": JSON}, 413),
         (f"/api/runs/{'00' * 16}/delete", b"{}", {"content-type": JSON, "host": "elsewhere.test"}, 403),
+        (f"/api/runs/{'00' * 16}/delete", b"{}", {"content-type": JSON, "origin": "http://[x"}, 403),
+        (f"/api/runs/{'00' * 16}/delete", b"{}", {"content-type": JSON, "host": "[::1"}, 403),
+        ("/api/backfill", b'{"since_ns": 99999999999999999999, "revision": ""}', {"content-type": JSON}, 400),
         ("/api/runs", b"{}", {"content-type": JSON}, 405),
         ("/api/nothing", b"{}", {"content-type": JSON}, 404),
     ],
@@ -245,10 +251,47 @@ def test_the_api_refuses_what_it_should(shared, tools, path, body, headers, expe
     assert json.loads(answer)["error"]
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("before_ns=99999999999999999999999999", 400),
+        ("before_ns=" + "9" * 5000, 400),
+        ("before_ns=-1&limit=-5", 200),
+        ("limit=" + "9" * 5000, 400),
+        ("limit=99999999999999999999", 200),
+        ("text=%00", 200),
+        ("text=%00%22%27%3B--", 200),
+        ("text=%ed%a0%80", 200),
+        ("text=" + "a+" * 15_000, 200),
+        ("agent=%00&session=%00&user=%00", 200),
+        ("state=scored,bogus", 400),
+        ("since=1", 400),
+    ],
+)
+def test_an_odd_question_is_answered_and_is_no_fault_of_ours(shared, query, expected):
+    """Never 500: what cannot be asked is told."""
+    try:
+        with urllib.request.urlopen(f"{shared.page}/api/runs?{query}", timeout=10) as answer:
+            status, said = answer.status, json.load(answer)
+    except urllib.error.HTTPError as problem:
+        with problem:
+            status, said = problem.code, json.load(problem)
+    assert (status, list(said)) == (expected, ["runs" if expected == 200 else "error"])
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(shared):
+    """One byte of a hundred: 408 after ten seconds, and the connection is free."""
+    host, _, port = shared.page.removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as slow:
+        slow.sendall(
+            b"POST /api/erasures HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"content-length: 100\r\n\r\n{"
+        )
+        assert slow.recv(12) == b"HTTP/1.1 408"
+
+
 def test_health_and_metrics_answer(shared):
     """Live, ready, and in Prometheus' format."""
-    import urllib.request
-
     for path in ("/healthz", "/readyz"):
         with urllib.request.urlopen(f"{shared.page}{path}", timeout=10) as answer:
             assert answer.read() == b"ok\n"

@@ -163,6 +163,30 @@ def traces(served, *options: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def test_what_waits_for_a_sink_that_is_taken_away_goes(stopped, tools):
+    """Counted with its reason and said at the start; without it nothing is left for it, and no other start says so."""
+    gone = json.dumps([{"name": "gone", "kind": "mlflow", "endpoint": "http://127.0.0.1:1"}])
+    stopped.start(REDFIRST_SINKS=gone)
+    exporter = tools.exporter_over("http", stopped)
+    exporter.export(tools.a_run())
+    exporter.shutdown()
+    tools.eventually(stopped.stored)
+    assert stopped.stop() == 0
+
+    labels = '{destination="sink:gone",reason="configured_no_more"}'
+    stopped.start()
+    assert stopped.metrics()[f"redfirst_outbox_dropped_total{labels}"] == 1
+    assert stopped.addresses["sink:gone is configured no more: 1 message to it"] == "dropped"
+    assert stopped.stop() == 0
+    with sqlite3.connect(stopped.home / "store.sqlite3") as database:
+        assert database.execute("SELECT count(*) FROM outbox WHERE destination = 'sink:gone'").fetchone() == (
+            0,
+        )
+    database.close()
+    stopped.start(REDFIRST_SINKS=gone)
+    assert not [name for name in stopped.metrics() if name.startswith("redfirst_outbox_dropped_total")]
+
+
 def test_ten_thousand_open_runs_stay_open_over_a_stop(stopped, tools):
     """Fault 4: the service ends at once and with 0; after the start all are open, and none was judged as it was."""
     service = stopped.start(REDFIRST_IDLE_SECONDS="600")

@@ -61,7 +61,11 @@ def test_backfill_has_the_running_service_judge_again(stopped, tools, monkeypatc
     (folder / "rules.yaml").write_text(LOOK)
     tools.eventually(lambda: stopped.metrics().get('redfirst_rules_reloads_total{result="taken"}') == 1)
     tools.eventually(lambda: main(backfill) == 0)
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"noted": 1, "by": "service"}
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {
+        "noted": 1,
+        "spans_gone": 0,
+        "by": "service",
+    }
     tools.eventually(lambda: stopped.stored()[name].version == 2)
     assert "recall:t" in [one["check"] for one in stopped.get(f"/api/runs/{name}")["record"]["verdicts"]]
     assert stopped.get(f"/api/runs/{name}")["versions"][0]["version"] == 1
