@@ -31,7 +31,7 @@ from redfirst.replay import files, raw_failure, recording
 from redfirst.replay.outcome import Signature
 from redfirst.replay.program_texts import as_the_program_says
 from redfirst.replay.pseudonyms import Pseudonyms
-from redfirst.replay.raw_failure import ORIGIN_KEY
+from redfirst.replay.raw_failure import ASKED_KEY, ORIGIN_KEY
 from redfirst.replay.recorded_run import FreezeRefused, RecordedRun, redacted, same_task
 from redfirst.replay.recording import Recording
 from redfirst.replay.redaction import Redaction
@@ -142,12 +142,25 @@ def freeze(
     if redaction is not None:
         incident, control, pseudonyms = redacted(incident, control, checks, redaction)
     targets = _targets(checks, incident.verdicts, set(only))
-    before, after = (_signature(targets, one.verdicts) for one in (raw, incident))
-    beside = {}
-    if redaction is not None and before != after:
-        beside[ORIGIN_KEY] = raw_failure.kept(before, key=redaction.key, trace_id=incident.run.trace_ids[0])
+    beside = _hashed(raw, incident, targets, redaction)
     was = (raw, passing) if pseudonyms is not None and pseudonyms.found else None
     return _draft(incident, checks, targets, control, pseudonyms, was, beside)
+
+
+def _hashed(
+    raw: RecordedRun, new: RecordedRun, targets: Sequence[Check], redaction: Redaction | None
+) -> dict[str, Json]:
+    """What is kept of the raw run, to compare others with, of that which pseudonyms stand in."""
+    beside: dict[str, Json] = {}
+    if redaction is None:
+        return beside
+    trace_id, request = new.run.trace_ids[0], raw.run.request
+    before, after = (_signature(targets, one.verdicts) for one in (raw, new))
+    if before != after:
+        beside[ORIGIN_KEY] = raw_failure.kept(before, key=redaction.key, trace_id=trace_id)
+    if request is not None and request != new.run.request:
+        beside[ASKED_KEY] = raw_failure.asked_as(request, key=redaction.key, trace_id=trace_id)
+    return beside
 
 
 def _signature(targets: Sequence[Check], verdicts: Sequence[Verdict]) -> Signature:
@@ -170,7 +183,7 @@ def sample(recorded: RecordedRun, checks: Sequence[Check], *, redaction: Redacti
         why = f"{failed.check} failed" if failed else f"it ended {recorded.run.termination.reason.value}"
         raise FreezeRefused(f"Run {recorded.run.run_id[:16]} is no sample of what goes well: {why}.")
     was = (raw, None) if pseudonyms is not None and pseudonyms.found else None
-    return _draft(recorded, checks, [], None, pseudonyms, was)
+    return _draft(recorded, checks, [], None, pseudonyms, was, _hashed(raw, recorded, [], redaction))
 
 
 def _draft(

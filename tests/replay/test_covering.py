@@ -12,8 +12,8 @@ import pytest
 from redfirst.evaluators.check import check_from_spec
 from redfirst.evaluators.record import run_record
 from redfirst.instrumentation import agent, tool
-from redfirst.replay.covering import covers, recorded_signature
-from redfirst.replay.freezing import RecordedRun, freeze
+from redfirst.replay.covering import covers, frozen_already, recorded_signature
+from redfirst.replay.freezing import RecordedRun, freeze, sample
 from redfirst.replay.redaction import Redaction
 
 from .conftest import CHECKS
@@ -113,6 +113,21 @@ def test_a_scenario_with_pseudonyms_covers_the_same_failure_of_raw_runs(
     # another scenario of the same failure has other hashes
     second = freeze(again, PAYS, redaction=REDACTION)
     assert len({one.scenario.origin["failed_as"]["items"][0][2] for one in (draft, second)}) == 2
+
+
+def test_a_request_that_has_a_scenario_with_pseudonyms_is_known_in_another_run(
+    shop: ModuleType, recorded: Record, tmp_path: Path
+) -> None:
+    """So a sample of the same request is not taken twice; without the key it is, which harms nobody."""
+    redaction = replace(REDACTION, patterns={"words": "please cancel"})
+    one, again = recorded(shop.with_careful_model()), recorded(shop.with_careful_model())
+    draft = sample(one, CHECKS, redaction=redaction)
+    draft.write(tmp_path / "well")
+
+    assert "please cancel" not in draft.files["scenario.yaml"].decode()
+    assert frozen_already(tmp_path, b"k").has(again.run)
+    assert not frozen_already(tmp_path, b"another").has(again.run)
+    assert not frozen_already(tmp_path, b"k").has(replace(again.run, request="please cancel A-2"))
 
 
 @pytest.mark.parametrize("key", [None, b"another"])
