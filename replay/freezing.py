@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from redfirst.evaluators import (
+    MISSING,
     CheckClass,
     ConfigurationError,
     Outcome,
@@ -137,6 +138,10 @@ def freeze(
         FreezeRefused: nothing failed, or the trace lacks what an execution needs.
         CannotRedact: what is to be replaced cannot be, without changing what the run shows.
     """
+    if gaps := _large(incident.run):
+        raise _not_again(incident.run, gaps)
+    if control is not None and _large(control.run):
+        control = None  # one that cannot be reviewed is no control; the next kind is tried by prove
     pseudonyms, raw = None, incident
     passing = control
     if redaction is not None:
@@ -175,6 +180,8 @@ def sample(recorded: RecordedRun, checks: Sequence[Check], *, redaction: Redacti
         FreezeRefused: the run is flagged or did not complete, or the trace lacks what an execution needs.
         CannotRedact: as ``freeze`` raises it.
     """
+    if gaps := _large(recorded.run):
+        raise _not_again(recorded.run, gaps)
     pseudonyms, raw = None, recorded
     if redaction is not None:
         recorded, _, pseudonyms = redacted(recorded, None, checks, redaction)
@@ -333,14 +340,32 @@ def _refuse_gaps(run: Trajectory, made: Recording, targets: Sequence[Check]) -> 
     about_state = [c for c in targets if c.check_class is CheckClass.PROTECTION or c.id.startswith("state")]
     if about_state and made.state_gap is not None:
         gaps.append(f"check {about_state[0].id} is about state, and {made.state_gap}")
-    gaps += [
-        f"an answer of {name} has {size >> 10} KiB, and at most {LARGEST_ANSWER >> 10} fit into a scenario"
-        for name, part in made.tools.items()
-        if (size := max(len(canonical_text(one.returns)) for one in part.responses)) > LARGEST_ANSWER
-    ]
+    gaps += _too_large({n: [one.returns for one in part.responses] for n, part in made.tools.items()})
     if gaps:
-        shown = "; ".join(gaps[:5]) + (f"; and {len(gaps) - 5} more" if len(gaps) > 5 else "")
-        raise FreezeRefused(f"Run {run.run_id[:16]} cannot be executed again: {shown}.")
+        raise _not_again(run, gaps)
+
+
+def _large(run: Trajectory) -> list[str]:
+    """The answers that nobody could review, found before they are looked through for secrets, which would take minutes."""
+    answers: dict[str, list[Json]] = {}
+    for call in run.tool_calls:
+        if call.result is not MISSING:
+            answers.setdefault(call.name, []).append(call.result)
+    return _too_large(answers)
+
+
+def _too_large(answers: Mapping[str, Sequence[Json]]) -> list[str]:
+    sizes = {name: max(len(canonical_text(one)) for one in given) for name, given in answers.items()}
+    return [
+        f"an answer of {name} has {size >> 10} KiB, and at most {LARGEST_ANSWER >> 10} fit into a scenario"
+        for name, size in sizes.items()
+        if size > LARGEST_ANSWER
+    ]
+
+
+def _not_again(run: Trajectory, gaps: Sequence[str]) -> FreezeRefused:
+    shown = "; ".join(gaps[:5]) + (f"; and {len(gaps) - 5} more" if len(gaps) > 5 else "")
+    return FreezeRefused(f"Run {run.run_id[:16]} cannot be executed again: {shown}.")
 
 
 def _tools(made: Recording, good: Recording | None) -> dict[str, ToolPart]:
