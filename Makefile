@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 ROOMS := evaluators instrumentation replay collector_processor
 
-.PHONY: demo faults fuzz ingest reproduce lab test matrix conformance lint typecheck contracts coverage wheel clean .rooms captures stored determinism incidents
+.PHONY: demo faults fuzz ingest soak reproduce lab test matrix conformance lint typecheck contracts coverage wheel clean .rooms captures stored determinism incidents decorators secrets unreachable
 
 demo: $(VENV)/.installed ## a day of an agent's failures becomes tests that have been seen to fail
 	@$(BIN)/redfirst demo
@@ -37,8 +37,20 @@ faults: $(VENV)/.installed ## the faults of the service at full size: fifty kill
 fuzz: $(VENV)/.installed ## a million mutated bodies in process, ten thousand requests to a service
 	$(BIN)/python -m tests.fuzzing
 
-ingest: $(VENV)/.installed ## what receiving, judging and storing costs, beside rotel where it is installed
-	$(BIN)/python benchmarks/ingest.py
+ingest: $(VENV)/.installed ## what receiving, judging and storing costs, beside Phoenix, MLflow and rotel where they are installed
+	$(BIN)/python benchmarks/ingest.py $(if $(ONLY),--only $(ONLY))
+
+soak: $(VENV)/.installed ## half an hour (SECONDS=) at half of what is sustained: nothing lost, memory and series bounded
+	$(BIN)/python benchmarks/soak.py $(if $(SECONDS),--seconds $(SECONDS))
+
+decorators: $(VENV)/.installed ## what a traced call costs, beside openinference, traceloop, langfuse and mlflow, which are installed for it
+	$(BIN)/python benchmarks/decorators.py --gate
+
+secrets: $(VENV)/.installed ## ten thousand payloads with planted secrets: none in the exported bytes, the verdicts as without redaction
+	$(BIN)/python benchmarks/planted_secrets.py
+
+unreachable: $(VENV)/.installed ## 200,000 spans and no collector: memory, drops, and what the host notices
+	$(BIN)/python benchmarks/unreachable.py --gate
 
 matrix: $(VENV)/.installed ## the table of facts by dialect in docs/dialects.md
 	$(BIN)/python -m tests.evaluators.conformance

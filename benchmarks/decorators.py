@@ -3,14 +3,18 @@
     python benchmarks/decorators.py [--rounds 9] [--calls 300] [--peers openinference,mlflow] [--json FILE] [--gate]
 
 CPU of the process per call, background threads and the flush at the end of a slice included. Every variant runs in a
-process of its own and gives one slice after the other to a common clock: each round asks all of them in turn, the next
-in the opposite order. Ratios are taken within a round; median and range over the rounds are printed.
+process of its own (``decorator_variants.py``) and gives one slice after the other to a common clock: each round asks all
+of them in turn, the next in the opposite order. Ratios are taken within a round; median and range over the rounds are
+printed. A variant of which not every call's span reached its exporter, or one that does when it is switched off, or that
+reaches for the network, is not compared but named.
 
-Peers are installed by pip into virtual environments of their own below ``~/.cache/redfirst/benchmarks``. All export to
-an exporter that does nothing, except where the column says that the spans are encoded as OTLP.
+Peers are installed by pip into virtual environments of their own below ``~/.cache/redfirst/benchmarks``, once; what they
+need from then on is this machine alone. All export to an exporter that does nothing, except where the situation says that
+the spans are encoded as OTLP: by the SDK's own encoder, and once more ours as ``configure(endpoint=…)`` exports them
+(``redfirst_exporter``). Disabled is each library's own switch.
 
-Ours and the bare SDK run with the same sampler (parent based, ratio 1.0), the same limits and the same processor that
-sets an attribute on every span that starts; ours redacts four keys and two patterns, too.
+Ours, the bare SDK and the peers that take a provider run with the same sampler (parent based, ratio 1.0), the same limits
+and the same processor that sets an attribute on every span that starts; ours redacts four keys and two patterns, too.
 """
 
 from __future__ import annotations
@@ -19,305 +23,36 @@ import argparse
 import hashlib
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve()
+HERE = Path(__file__).resolve().parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "redfirst" / "benchmarks"
 SITUATIONS = ("small", "50 kB", "50 kB encoded", "async", "20 children", "small encoded", "disabled")
 PEERS: dict[str, tuple[str, ...]] = {
-    "openinference": ("openinference-instrumentation", "opentelemetry-exporter-otlp-proto-http"),
-    "langfuse": ("langfuse",),
-    "mlflow": ("mlflow-tracing",),
-    "traceloop": ("traceloop-sdk",),
+    "openinference": (
+        "openinference-instrumentation==0.1.72",
+        "opentelemetry-exporter-otlp-proto-http==1.45.2",
+    ),
+    # without the SDK's version pip tries hundreds of combinations of its forty instrumentors; it imports httpx unasked
+    "traceloop": ("traceloop-sdk==0.62.4", "opentelemetry-sdk==1.45.1", "httpx"),
+    "langfuse": ("langfuse==5.0.4",),
+    "mlflow": ("mlflow-tracing==3.17.2", "opentelemetry-exporter-otlp-proto-http==1.45.2"),
 }
-GOALS = {"sdk": 0.35, "openinference": 14.0, "traceloop": 6.0, "langfuse": 20.0, "mlflow": 25.0}
-"""``sdk``: ours is at most so many of it. Peers: they are at least so many of ours."""
-EXPORTED = [0]
-"""Spans that a variant's exporter was given while it warmed up: one that traces nothing is not compared."""
+GOALS: dict[str, dict[str, float]] = {
+    "small": {"redfirst": 0.35, "openinference": 14, "traceloop": 6, "langfuse": 20, "mlflow": 25},
+    "50 kB encoded": {"openinference": 5},
+    "small encoded": {"redfirst": 1, "redfirst_exporter": 0.35},
+    "disabled": {"redfirst": 0.15},
+}
+"""Ours are at most so many of the SDK's; peers at least so many of ours, with our exporter where there is one."""
+OURS = ("redfirst", "redfirst_exporter")
 MOST_CALLS = 60
 """Python and C calls of one traced call: the gate that holds on a busy machine, too."""
-
-
-# --- the worker: one variant in one process
-
-
-def look(city: str, days: int, celsius: bool = True) -> dict[str, object]:
-    """The weather."""
-    return {"city": city, "days": days, "celsius": celsius}
-
-
-async def look_async(city: str, days: int, celsius: bool = True) -> dict[str, object]:
-    """The weather."""
-    return {"city": city, "days": days, "celsius": celsius}
-
-
-def read(text: str) -> dict[str, object]:
-    """A large argument."""
-    return {"length": len(text)}
-
-
-Variant = Callable[
-    [str], tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any], Callable[[], None]]
-]
-"""From a situation to the traced ``look``, ``look_async`` and ``read``, and a flush."""
-
-
-def nothing(situation: str) -> Any:
-    """No tracing."""
-    return look, look_async, read, lambda: None
-
-
-def _provider(*, encode: bool, quiet: bool = True) -> Any:
-    from opentelemetry import trace
-    from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-    from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
-
-    class Quiet(SpanExporter):
-        def export(self, spans: Any) -> Any:
-            EXPORTED[0] += len(spans)
-            if encode:
-                from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-
-                encode_spans(spans).SerializeToString()
-            return SpanExportResult.SUCCESS
-
-    class Tenant(SpanProcessor):
-        def on_start(self, span: Any, parent_context: Any = None) -> None:
-            span.set_attribute("tenant", "t-1")
-
-    provider = TracerProvider(
-        sampler=ParentBasedTraceIdRatio(1.0), span_limits=SpanLimits(max_span_attributes=128)
-    )
-    provider.add_span_processor(Tenant())
-    if quiet:
-        batch = BatchSpanProcessor(Quiet(), max_queue_size=100_000, schedule_delay_millis=60_000)
-        provider.add_span_processor(batch)
-    trace.set_tracer_provider(provider)
-    return provider
-
-
-def sdk(situation: str) -> Any:
-    """The SDK by hand: a current span with six attributes, which no JSON is made for."""
-    provider = _provider(encode="encoded" in situation)
-    tracer = provider.get_tracer("bench")
-
-    def traced(city: str, days: int, celsius: bool = True) -> Any:
-        with tracer.start_as_current_span("look") as span:
-            span.set_attribute("openinference.span.kind", "TOOL")
-            span.set_attribute("tool.name", "look")
-            span.set_attribute("city", city)
-            span.set_attribute("days", days)
-            span.set_attribute("celsius", celsius)
-            result = look(city, days, celsius)
-            span.set_attribute("output.value", "sunny")
-            return result
-
-    async def traced_async(city: str, days: int, celsius: bool = True) -> Any:
-        with tracer.start_as_current_span("look") as span:
-            span.set_attribute("openinference.span.kind", "TOOL")
-            span.set_attribute("tool.name", "look")
-            span.set_attribute("city", city)
-            span.set_attribute("days", days)
-            span.set_attribute("celsius", celsius)
-            result = await look_async(city, days, celsius)
-            span.set_attribute("output.value", "sunny")
-            return result
-
-    def traced_read(text: str) -> Any:
-        with tracer.start_as_current_span("read") as span:
-            span.set_attribute("openinference.span.kind", "TOOL")
-            span.set_attribute("tool.name", "read")
-            span.set_attribute("input.value", text)
-            span.set_attribute("input.mime_type", "text/plain")
-            result = read(text)
-            span.set_attribute("output.value", "50000")
-            span.set_attribute("output.mime_type", "text/plain")
-            return result
-
-    return traced, traced_async, traced_read, provider.force_flush
-
-
-def redfirst(situation: str) -> Any:
-    """Ours, with redaction."""
-    from redfirst.instrumentation import Redaction, configure, tool
-
-    if situation == "disabled":
-        configure()
-        return tool(look), tool(look_async), tool(read), lambda: None
-    provider = _provider(encode="encoded" in situation)
-    configure(
-        redact=Redaction(keys=("password", "token", "secret", "authorization"), patterns=("email", "api_key"))
-    )
-    return tool(look), tool(look_async), tool(read), provider.force_flush
-
-
-def openinference(situation: str) -> Any:
-    """OpenInference's tracer."""
-    from openinference.instrumentation import OITracer, TraceConfig
-
-    provider = _provider(encode="encoded" in situation)
-    tracer = OITracer(provider.get_tracer("bench"), config=TraceConfig())
-    return tracer.tool(look), tracer.tool(look_async), tracer.tool(read), provider.force_flush
-
-
-def traceloop(situation: str) -> Any:
-    """Traceloop's SDK on the same provider's processors."""
-    from traceloop.sdk import Traceloop
-    from traceloop.sdk.decorators import tool
-
-    provider = _provider(encode="encoded" in situation)
-    Traceloop.init(
-        disable_batch=False,
-        telemetry_enabled=False,
-        processor=provider._active_span_processor,
-        instruments=set(),
-    )
-    return (
-        tool(name="look")(look),
-        tool(name="look")(look_async),
-        tool(name="read")(read),
-        provider.force_flush,
-    )
-
-
-def langfuse(situation: str) -> Any:
-    """Langfuse, its own exporter replaced by the one that does nothing."""
-    from langfuse import Langfuse, observe
-
-    provider = _provider(encode="encoded" in situation, quiet=False)
-    Langfuse(
-        public_key="pk",
-        secret_key="sk",
-        host="http://127.0.0.1:9",
-        tracer_provider=provider,
-        flush_at=512,
-    )
-    for processor in provider._active_span_processor._span_processors[1:]:
-        processor.span_exporter.export = _counted
-        batch = getattr(processor, "_batch_processor", None)
-        if batch is not None:
-            batch._exporter = processor.span_exporter
-    wrap = observe(as_type="tool")
-    return wrap(look), wrap(look_async), wrap(read), provider.force_flush
-
-
-def _counted(spans: Any) -> None:
-    EXPORTED[0] += len(spans)
-
-
-def mlflow(situation: str) -> Any:
-    """MLflow's trace decorator on its way to an OTLP endpoint, whose exporter does nothing."""
-    os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = os.environ["MLFLOW_TRACKING_URI"] = (
-        "http://127.0.0.1:9/v1/traces"
-    )
-    import mlflow as flow
-    from mlflow.tracing import provider as theirs
-
-    wrap = flow.trace(span_type="TOOL")
-    traced = wrap(look), wrap(look_async), wrap(read)
-    encode = "encoded" in situation
-
-    def export(spans: Any) -> None:
-        _counted(spans)
-        if encode:
-            from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-
-            encode_spans(spans).SerializeToString()
-
-    processors = theirs._get_tracer("bench").span_processor._span_processors
-    for processor in processors:
-        processor.span_exporter.export = export
-    return *traced, lambda: [processor.force_flush() for processor in processors]
-
-
-def _slice(situation: str, traced: Any, calls: int) -> None:
-    plain, later, large, flush = traced
-    if situation.startswith("50 kB"):
-        text = "x" * 50_000
-        for _ in range(calls):
-            large(text)
-    elif situation == "async":
-        import asyncio
-
-        async def all_calls() -> None:
-            for number in range(calls):
-                await later("Oslo", number, celsius=True)
-
-        asyncio.run(all_calls())
-    elif situation == "20 children":
-        for _ in range(max(1, calls // 20)):
-            _parent(plain)
-    else:
-        for number in range(calls):
-            plain("Oslo", number, celsius=True)
-    flush()
-
-
-def _parent(plain: Any) -> None:
-    from opentelemetry import trace
-
-    with trace.get_tracer("bench").start_as_current_span("parent"):
-        for number in range(20):
-            plain("Oslo", number, celsius=True)
-
-
-def work(variant: str, situation: str) -> None:
-    """Answer each line with a number of calls by the CPU seconds they took."""
-    try:
-        traced = globals()[variant](situation)
-        _slice(situation, traced, 60)
-    except Exception as problem:  # noqa: BLE001 - a peer that has changed its API is left out, and said so
-        print(json.dumps({"failed": f"{type(problem).__name__}: {problem}"[:300]}), flush=True)
-        return
-    print(json.dumps({"ready": True, "exported": EXPORTED}), flush=True)
-    for line in sys.stdin:
-        calls = int(line)
-        begun = time.process_time()
-        _slice(situation, traced, calls)
-        print(json.dumps({"seconds": time.process_time() - begun}), flush=True)
-
-
-def count_calls() -> int:
-    """Python and C calls that one traced call of ours makes, without the function's own.
-
-    On a plain provider with a batch processor and no redaction: what others' processors do is not ours to count.
-    """
-    from opentelemetry import trace
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    from redfirst.instrumentation import configure, tool
-
-    provider = TracerProvider()
-    provider.add_span_processor(BatchSpanProcessor(InMemorySpanExporter(), schedule_delay_millis=60_000))
-    trace.set_tracer_provider(provider)
-    configure()
-    traced = [tool(look)]
-    plain = traced[0]
-    for number in range(50):
-        plain("Oslo", number, celsius=True)
-    seen = 0
-
-    def count(_frame: Any, event: str, _argument: Any) -> None:
-        nonlocal seen
-        seen += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    for number in range(10):
-        plain("Oslo", number, celsius=True)
-    sys.setprofile(None)
-    return round(seen / 10) - 2  # the function itself, and our setprofile
-
-
-# --- the parent: all variants in turn
 
 
 class Worker:
@@ -330,26 +65,21 @@ class Worker:
         environment |= {
             "OTEL_TRACES_EXPORTER": "none",
             "TRACELOOP_TELEMETRY": "false",
+            "MLFLOW_DISABLE_TELEMETRY": "true",
             "PYTHONWARNINGS": "ignore",
         }
-        self.variant = variant
+        self.variant, self.situation = variant, situation
         self._process = subprocess.Popen(
-            [python, str(HERE), "--work", variant, situation],
+            [python, str(HERE / "decorator_variants.py"), variant, situation],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             env=environment,
         )
-        answer = self._answer()
-        self.failed = answer.get("failed")
-        if (
-            self.failed is None
-            and variant != "nothing"
-            and situation != "disabled"
-            and not answer["exported"][0]
-        ):
-            self.failed = "it exported nothing"
+        self.failed: str | None = self._answer().get("failed")
+        if self.failed is None:
+            self.seconds(60)
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -359,11 +89,19 @@ class Worker:
         return {"failed": "it ended"}
 
     def seconds(self, calls: int) -> float:
-        """CPU seconds of so many calls."""
+        """CPU seconds of so many calls; whether they were traced is looked at, too."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{calls}\n")
         self._process.stdin.flush()
-        return float(self._answer()["seconds"])
+        answer = self._answer()
+        wanted = 0 if self.variant == "nothing" or self.situation == "disabled" else answer.get("spans", 0)
+        if "failed" in answer:
+            self.failed = answer["failed"]
+        elif answer["exported"] != wanted:
+            self.failed = f"{answer['exported']} spans of {wanted} reached its exporter"
+        elif answer["reached out"]:
+            self.failed = "it wants to make connections"
+        return float(answer.get("seconds", 0))
 
     def end(self) -> None:
         """Stop it."""
@@ -388,23 +126,30 @@ def python_of(peer: str) -> str:
 def measure(situation: str, variants: dict[str, str], rounds: int, calls: int) -> dict[str, Any]:
     """Microseconds and ratios of every variant in one situation."""
     workers = [Worker(python, variant, situation) for variant, python in variants.items()]
-    failed = {worker.variant: worker.failed for worker in workers if worker.failed}
-    working = [worker for worker in workers if not worker.failed]
-    taken: dict[str, list[float]] = {worker.variant: [] for worker in working}
+    taken: dict[str, list[float]] = {worker.variant: [] for worker in workers}
     for number in range(rounds):
-        for worker in working if number % 2 == 0 else reversed(working):
-            taken[worker.variant].append(worker.seconds(calls) / calls * 1e6)
-    for worker in working:
+        for worker in workers if number % 2 == 0 else reversed(workers):
+            if not worker.failed:
+                taken[worker.variant].append(worker.seconds(calls) / calls * 1e6)
+    for worker in workers:
         worker.end()
-    ours = taken["redfirst"]
+    failed = {worker.variant: worker.failed for worker in workers if worker.failed}
+    taken = {variant: values for variant, values in taken.items() if variant not in failed}
     return {
         "us": {name: _middle(values) for name, values in taken.items()},
-        "ratio": {
-            name: _middle([(a / b if name == "sdk" else b / a) for a, b in zip(ours, values, strict=True)])
-            for name, values in taken.items()
-            if name not in ("redfirst", "nothing")
-        },
+        "ratio": _ratios(taken),
         "failed": failed,
+    }
+
+
+def _ratios(taken: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    ours = next((taken[name] for name in reversed(OURS) if name in taken), None)
+    pairs = {name: (taken[name], taken.get("sdk")) for name in OURS if name in taken}
+    pairs |= {name: (values, ours) for name, values in taken.items() if name in PEERS}
+    return {
+        name: _middle([a / b for a, b in zip(values, base, strict=True)])
+        for name, (values, base) in pairs.items()
+        if base
     }
 
 
@@ -415,15 +160,18 @@ def _middle(values: list[float]) -> dict[str, float]:
 def show(situation: str, found: dict[str, Any]) -> None:
     """One table."""
     print(f"\n{situation}")
+    goals = GOALS.get(situation, {})
     for name, us in found["us"].items():
         ratio = found["ratio"].get(name)
         said = ""
         if ratio is not None:
-            what = "ours is of it" if name == "sdk" else "of ours"
-            said = f"{ratio['median']:8.2f}x {what} ({ratio['low']:.2f}-{ratio['high']:.2f})"
-        print(f"  {name:14} {us['median']:10.2f} us ({us['low']:.2f}-{us['high']:.2f}) {said}")
+            said = f"{ratio['median']:7.2f}x ({ratio['low']:.2f}-{ratio['high']:.2f})"
+            if name in goals:
+                reached = ratio["median"] <= goals[name] if name in OURS else ratio["median"] >= goals[name]
+                said += f"{'' if reached else ' not'} {'<=' if name in OURS else '>='} {goals[name]:g}"
+        print(f"  {name:17} {us['median']:8.2f} us ({us['low']:.2f}-{us['high']:.2f}) {said}".rstrip())
     for name, why in found["failed"].items():
-        print(f"  {name:14} left out: {why}")
+        print(f"  {name:17} left out: {why}")
 
 
 def main() -> int:
@@ -439,23 +187,27 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path)
     parser.add_argument("--gate", action="store_true", help=f"fail above {MOST_CALLS} calls per traced call")
-    parser.add_argument("--work", nargs=2, metavar=("VARIANT", "SITUATION"), help=argparse.SUPPRESS)
-    parser.add_argument("--count", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.work:
-        work(*asked.work)
-        return 0
-    if asked.count:
-        print(count_calls())
-        return 0
-    counted = int(subprocess.check_output([sys.executable, str(HERE), "--count"], text=True))
+    answer = subprocess.check_output(
+        [sys.executable, str(HERE / "decorator_variants.py"), "count", ""], text=True
+    )
+    counted = int(json.loads(answer)["calls"])
     print(f"{counted} Python and C calls per traced call (at most {MOST_CALLS})")
     variants = {"nothing": sys.executable, "sdk": sys.executable, "redfirst": sys.executable}
     for peer in filter(None, asked.peers.split(",")):
         variants[peer] = python_of(peer)
-    found: dict[str, Any] = {"calls_per_call": counted, "goals": GOALS, "rounds": asked.rounds}
+    print("CPU per call; ours in units of the sdk's, a peer's in units of ours: median (range)")
+    found: dict[str, Any] = {
+        "python": platform.python_version(),
+        "peers": {peer: PEERS[peer] for peer in variants if peer in PEERS},
+        "rounds": asked.rounds,
+        "calls": asked.calls,
+        "calls_per_call": counted,
+        "goals": {**GOALS, "calls_per_call": MOST_CALLS},
+    }
     for situation in asked.situations.split(","):
-        found[situation] = measure(situation, variants, asked.rounds, asked.calls)
+        here = variants | ({"redfirst_exporter": sys.executable} if "encoded" in situation else {})
+        found[situation] = measure(situation, here, asked.rounds, asked.calls)
         show(situation, found[situation])
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=1), encoding="utf-8")

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ingest import RUNS_A_REQUEST, SPANS, Client, Served, _cpu, quantile, request, served, templates
+from ingest_runs import RUNS_A_REQUEST, SPANS, request, templates
+from ingest_service import Client, Served, cpu, quantile, served
 
 MIB = 1 << 20
 LARGE = 63 * MIB
@@ -132,19 +133,19 @@ class _Receiver:
     client: Client
 
     def cpu_us_per_span(self, bodies: list[bytes]) -> float:
-        before = _cpu(self.pid)
+        before = cpu(self.pid)
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(self.client.post, bodies))
         time.sleep(0.3)  # what it does after its answers is its cost too
-        return (_cpu(self.pid) - before) / (len(bodies) * RUNS_A_REQUEST * SPANS) * 1e6
+        return (cpu(self.pid) - before) / (len(bodies) * RUNS_A_REQUEST * SPANS) * 1e6
 
 
-def beside_rotel(folder: Path, rounds: int, spans: int) -> dict[str, float]:
+def beside_rotel(folder: Path, rounds: int, spans: int) -> list[dict[str, float]]:
     """CPU of receiving and grouping, in alternating rounds; nothing where rotel is not installed."""
     binary = rotel_binary()
     if binary is None:
         print("rotel is not installed (pip install rotel, or ROTEL=…/rotel-agent): not compared")
-        return {}
+        return []
     parts = templates()
     count = spans // (RUNS_A_REQUEST * SPANS)
     figures: dict[str, list[float]] = {"redfirst": [], "rotel": []}
@@ -164,14 +165,16 @@ def beside_rotel(folder: Path, rounds: int, spans: int) -> dict[str, float]:
                     figures[name].append(found)
         ours.process.kill()
     ratios = [own / theirs for own, theirs in zip(figures["redfirst"], figures["rotel"], strict=True)]
-    return {
-        "accept_durable_cpu_us_per_span": statistics.median(figures["redfirst"]),
-        "rotel_blackhole_cpu_us_per_span": statistics.median(figures["rotel"]),
-        "accept_to_rotel_ratio": statistics.median(ratios),
-        "accept_to_rotel_ratio_min": min(ratios),
-        "accept_to_rotel_ratio_max": max(ratios),
-        "rotel_rounds": rounds,
-    }
+    return [
+        {
+            "accept_durable_cpu_us_per_span": statistics.median(figures["redfirst"]),
+            "rotel_blackhole_cpu_us_per_span": statistics.median(figures["rotel"]),
+            "accept_to_rotel_ratio": statistics.median(ratios),
+            "accept_to_rotel_ratio_min": min(ratios),
+            "accept_to_rotel_ratio_max": max(ratios),
+            "rotel_rounds": rounds,
+        }
+    ]
 
 
 def rotel_binary() -> str | None:

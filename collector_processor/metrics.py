@@ -12,7 +12,7 @@ from redfirst.collector_processor.histogram import BOUNDS, Histogram
 
 _Labels = tuple[tuple[str, str], ...]
 
-_MOST_SERIES = 1000
+MOST_SERIES = 1000
 """Series of one name: what a trace can name (agents) must not be able to fill the memory. The rest are ``other``."""
 
 _LONGEST_LABEL = 200
@@ -183,7 +183,7 @@ class Metrics:
     @staticmethod
     def _bounded(series: Mapping[_Labels, object], labels: Mapping[str, str]) -> _Labels:
         key = tuple(sorted((label, text[:_LONGEST_LABEL]) for label, text in labels.items()))
-        full = len(series) >= _MOST_SERIES and key not in series
+        full = len(series) >= MOST_SERIES and key not in series
         return tuple((label, "other") for label, _ in key) if full else key
 
     def gauge(self, name: str, read: Callable[[], float]) -> None:

@@ -41,6 +41,7 @@ from redfirst.collector_processor.scoring.pipeline import Pipeline
 from redfirst.collector_processor.scoring.process import ScorerProcess
 from redfirst.collector_processor.scoring.span_source import SpanSource
 from redfirst.collector_processor.settings import ServeSettings
+from redfirst.collector_processor.storing.expiring import expire
 from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.terminal import counted
@@ -49,7 +50,8 @@ _GRACE = 5.0
 _DRAIN = 60.0
 _HOUSEKEEPING = 15.0
 _WATCH = 0.2
-_EXPIRED_AT_ONCE = 1000
+_EXPIRING = 4.0
+"""Seconds of one round of housekeeping that verdicts which are too old may take."""
 _LOOK = 1.0
 """Seconds between two looks at the rules file."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -303,10 +305,10 @@ class Service:
             self._say(f"retention could not be applied: {problem}")
 
     def _expire(self) -> None:
-        """Let verdicts go that were kept for as long as was asked, some at a time: the store is for others too."""
+        """Let verdicts go that were kept for as long as was asked."""
         now_ns = time.time_ns()
         before_ns = now_ns - int(self._settings.keep_days * 86_400e9)
-        gone = self.store.expire(before_ns, at_ns=now_ns, limit=_EXPIRED_AT_ONCE)
+        gone = expire(self.store, before_ns, at_ns=now_ns, seconds=_EXPIRING)
         if gone:
             self.metrics.add("redfirst_expired_runs_total", gone)
 
@@ -346,7 +348,8 @@ class Service:
                 seconds=self._settings.score_seconds,
                 check_seconds=self._settings.check_seconds,
                 memory=self._settings.score_memory_bytes,
-            )
+            ),
+            usual=self._settings.scorers,
         )
         return self._scorer
 

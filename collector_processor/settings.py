@@ -61,6 +61,8 @@ def _from_json(given: object) -> object:
 
 
 Address = Annotated[str, AfterValidator(_address)]
+DEFAULT_TENANT = "default"
+"""The tenant of everything while no tokens are configured."""
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 
 
@@ -89,6 +91,8 @@ class ForwardSettings(BaseModel):
     """Seconds that one request may take."""
     backlog: bool = False
     """Whether a new destination gets all that the journal holds, and not only the runs that are still open."""
+    tenants: list[Name] | None = Field(default=None, min_length=1)
+    """Whose requests it gets; by default everyone's."""
     hold_days: float = Field(default=3.0, gt=0)
     """How long requests that it does not take are kept for it; then they are counted as dropped."""
 
@@ -127,6 +131,8 @@ class SinkSettings(BaseModel):
     """``otlp``: whether each check is a ``gen_ai.evaluation.result`` log event, too."""
     mark_error: bool = False
     """``otlp``: whether the verdict of a flagged run has status ERROR; backends count it as an error of the agent."""
+    tenants: list[Name] | None = Field(default=None, min_length=1)
+    """Whose runs it is told of; by default everyone's."""
     link: str | None = Field(default=None, pattern=TRACE_URL)
     """Where a person looks at a run in it, with ``{trace_id}`` or ``{run_id}``; some kinds know it."""
     timeout: float = Field(default=10.0, gt=0, le=300)
@@ -256,6 +262,9 @@ class TlsSettings(BaseModel):
     """PEM; whoever connects must show a certificate of one of these authorities."""
 
 
+_Told = list[ForwardSettings] | list[SinkSettings]
+
+
 class ServeSettings(BaseModel):
     """The keys under ``serve:``. Each is overridden by ``REDFIRST_`` and its name in capitals."""
 
@@ -301,6 +310,8 @@ class ServeSettings(BaseModel):
     """Whether log records without a trace id are kept and passed on, though no run will show them."""
     log: Literal["text", "json"] = "text"
     """How what happens is written on standard error: for people, or one JSON object a line."""
+    scorers: int = Field(default=1, ge=1, le=64)
+    """Processes that judge runs; one more judges those of 2,000 spans and more while there are any."""
     score_seconds: float = Field(default=30.0, gt=0)
     """What judging one run may take before the scorer is ended and started again."""
     check_seconds: float = Field(default=10.0, gt=0)
@@ -336,6 +347,18 @@ class ServeSettings(BaseModel):
             raise ValueError(
                 f"give at least max_body_bytes ({largest}), or no request of that size is ever taken"
             )
+        return given
+
+    @field_validator("forward", "sinks")
+    @classmethod
+    def _of_tenants_that_there_are(cls, given: _Told, about: ValidationInfo) -> _Told:
+        senders = {one.tenant for one in about.data.get("tokens", ())}
+        known = senders or {DEFAULT_TENANT}
+        for entry in given:
+            unknown = sorted({*(entry.tenants or ())} - known)
+            if unknown:
+                why = f"tokens are of {', '.join(sorted(senders))}" if senders else "there are no tokens"
+                raise ValueError(f"{entry.name}: tenants: nobody sends as {unknown[0]}; {why}")
         return given
 
 

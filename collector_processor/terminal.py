@@ -10,14 +10,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Self, TextIO
 
+from redfirst.evaluators.printable import printable
+
 WIDTH = 80
 _BAR = 24
 _CODES = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 
 
 def clean(text: str) -> str:
-    """Text from a trace without control characters: a value must not be able to move the cursor."""
-    return "".join(c if c.isprintable() else "�" if c not in "\n\t" else " " for c in text)
+    """Text from a trace without control characters."""
+    return printable(text)
 
 
 def counted(number: int, noun: str) -> str:

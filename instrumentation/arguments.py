@@ -9,12 +9,16 @@ from types import FunctionType
 from typing import Any
 
 _OWNERS = ("self", "cls")
+_MOST_FORMS = 64
+"""So many forms of a call are remembered: a function with many optional parameters has more than are worth it."""
 
 
 class Arguments:
     """Names the arguments of a call of one function. The object or class of a method is none of them."""
 
-    __slots__ = ("_exact", "_names", "_needed", "_owner", "_parameters", "_positional", "_signature")
+    __slots__ = (
+        *("_exact", "_fitting", "_names", "_needed", "_owner", "_parameters", "_positional", "_signature"),
+    )
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._signature = _signature(function)
@@ -45,13 +49,24 @@ class Arguments:
         self._needed = frozenset(
             name for name, one in self._parameters.items() if one.default is inspect.Parameter.empty
         )
+        self._fitting: set[tuple[object, ...]] = set()
+        """Calls that were found to fit before: how many arguments by position, and which by name."""
 
     def name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
         """The arguments by parameter name, ``**kwargs`` spread out; ``None`` when the call must raise TypeError."""
-        if self._names is not None:
-            named = self._simply_named(args, kwargs) if args else kwargs
-            if named is not None and self._names >= named.keys() >= self._needed:
-                return named
+        count = len(args)
+        form = (count, *kwargs)
+        if form in self._fitting or self._fits(form, args, kwargs):
+            if count == 0:
+                return kwargs
+            names = self._positional
+            if count == 1:  # by far the most calls; the general way takes three times as long
+                return {names[0]: args[0], **kwargs}
+            if count == 2:
+                return {names[0]: args[0], names[1]: args[1], **kwargs}
+            named = dict(zip(names, args))  # noqa: B905 - naming strict= doubles what it costs
+            named |= kwargs
+            return named
         if self._signature is None:
             return self._unnamed(args, kwargs)
         try:
@@ -70,12 +85,16 @@ class Arguments:
                 found[key] = value
         return found
 
-    def _simply_named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        if len(args) > len(self._positional):
-            return None
-        named = dict(zip(self._positional, args, strict=False))
-        named |= kwargs
-        return named if len(named) == len(args) + len(kwargs) else None
+    def _fits(self, form: tuple[object, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether each argument is a parameter's, no two are the same one's, and none is missing."""
+        if self._names is None or len(args) > len(self._positional):
+            return False
+        given = self._positional[: len(args)]
+        named = kwargs.keys() | given
+        fits = len(named) == len(args) + len(kwargs) and self._names >= named >= self._needed
+        if fits and len(self._fitting) < _MOST_FORMS:
+            self._fitting.add(form)
+        return fits
 
     def _unnamed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         given = args[1:] if self._owner is not None else args

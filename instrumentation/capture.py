@@ -26,6 +26,7 @@ _OFF = frozenset(
 )  # event_only: not on spans, and we write spans
 _ON = frozenset({"true", "1", "yes"})
 
+_dumps = orjson.dumps
 _ORJSON = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS  # its own way leaves out names with "_"
 _DEEPEST = 200
 _LONGEST_INTEGER = 14_000  # bits; Python refuses to write integers of more than 4300 digits
@@ -80,7 +81,7 @@ class Content:
 def to_json(value: object) -> str:
     """The value as JSON text; what JSON cannot say is said by ``repr``, NaN and infinities by null."""
     try:
-        return orjson.dumps(value, default=_default, option=_ORJSON).decode()
+        return _dumps(value, _default, _ORJSON).decode()
     except Exception:  # noqa: BLE001 - integers beyond 64 bits, lone surrogates, deep nesting, a __repr__ that raises
         return json.dumps(_part(value, ()), allow_nan=False, separators=(",", ":"))
 

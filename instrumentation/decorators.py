@@ -60,14 +60,15 @@ def _asynchronous(function: Callable[..., Any], kind: Kind) -> Callable[..., Any
         opened = kind.open(args, kwargs)
         later = None
         try:
-            answer = kind.offer(opened, args, kwargs)
-            if answer is not door.Door.PASS_THROUGH:
-                result = await door.arrived(answer)
-            elif kind.door_kind != "model" or door.interceptor() is None:
+            if not kind.guarded and door.holder().interceptor is None:
                 result = await function(*args, **kwargs)
             else:
-                with door.let_through():
-                    result = await function(*args, **kwargs)
+                answer = kind.offer(opened, args, kwargs)
+                if answer is not door.Door.PASS_THROUGH:
+                    result = await door.arrived(answer)
+                else:
+                    with kind.letting_through():
+                        result = await function(*args, **kwargs)
         except BaseException as error:
             kind.fail(opened, error)
             raise
@@ -90,14 +91,15 @@ def _synchronous(function: Callable[..., Any], kind: Kind) -> Callable[..., Any]
         opened = kind.open(args, kwargs)
         later = None
         try:
-            answer = kind.offer(opened, args, kwargs)
-            if answer is not door.Door.PASS_THROUGH:
-                result = door.given(answer)
-            elif kind.door_kind != "model" or door.interceptor() is None:
+            if not kind.guarded and door.holder().interceptor is None:
                 result = function(*args, **kwargs)
             else:
-                with door.let_through():
-                    result = function(*args, **kwargs)
+                answer = kind.offer(opened, args, kwargs)
+                if answer is not door.Door.PASS_THROUGH:
+                    result = door.given(answer)
+                else:
+                    with kind.letting_through():
+                        result = function(*args, **kwargs)
         except BaseException as error:
             kind.fail(opened, error)
             raise

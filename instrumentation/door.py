@@ -44,6 +44,8 @@ class Failed:
     """The call was answered from a recording with this exception."""
 
     error: Exception
+    own: bool = False
+    """Whether a tool says so of itself, where a framework has a way for tools to say it that is no mere exception."""
     turns: int = 0
     """How many turns of its event loop an asynchronous call waits for it."""
 
@@ -113,6 +115,8 @@ ANSWERED = "__redfirst_door__"
 _process = _Holder()
 _passing: ContextVar[bool] = ContextVar("redfirst_door_passing", default=False)
 _door: ContextVar[_Holder] = ContextVar("redfirst_door", default=_process)
+holder: Callable[[], _Holder] = _door.get
+"""Who stands in the door of the current context, for the calls that have no time to ask by name."""
 
 
 def interceptor() -> Interceptor | None:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from time import time_ns
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from opentelemetry import trace
 from opentelemetry.attributes import BoundedAttributes
@@ -39,6 +39,7 @@ from opentelemetry.trace import SpanContext, TraceFlags
 
 from redfirst.instrumentation.counting import CountedSampler, SpanCounter
 from redfirst.instrumentation.exporting import BoundedProcessor
+from redfirst.instrumentation.redaction import Redactor
 from redfirst.instrumentation.tracing import Decision, Tracing
 
 _new, _new_context, _Lock = object.__new__, tuple.__new__, threading.Lock
@@ -46,11 +47,14 @@ _ALL = 1 << 64
 _LOW = _ALL - 1
 _SAMPLED, _RANDOM = 1, 2
 _UNSET = trace.Status(trace.StatusCode.UNSET)
+_ERROR = trace.StatusCode.ERROR
 _STATE = trace.TraceState()
 _FLAGS = [TraceFlags(value) for value in range(4)]
 _SPAN_KEY = trace.propagation._SPAN_KEY
 _ENOUGH_ATTRIBUTES = 64
 """A lower limit is left to the SDK's own containers."""
+_PLAIN = frozenset({str, bool, int, float})
+"""Types of values that the SDK takes as they are."""
 _SILENT = (sdk.SpanProcessor, BatchSpanProcessor, SimpleSpanProcessor, BoundedProcessor)
 """Their ``on_start`` does nothing."""
 
@@ -68,6 +72,18 @@ class _Lazy:
         return span.__dict__.setdefault(self._name, made)
 
 
+class PlainSpan(NamedTuple):
+    """An internal span that has ended, without events, links, a trace state or anything dropped."""
+
+    context: SpanContext
+    parent: SpanContext | None
+    name: str
+    start: int
+    end: int
+    status: trace.StatusCode
+    attributes: Mapping[str, Any]
+
+
 class FastSpan(sdk._Span):
     """An SDK span whose containers are made when they are needed."""
 
@@ -80,6 +96,10 @@ class FastSpan(sdk._Span):
     _bounded: BoundedAttributes | None = None
     _events = _Lazy("_events", "max_events")
     _links = _Lazy("_links", "max_links")
+    redacted_by: Redactor | None = None
+    """What took the secrets out of all that we wrote on it."""
+    foreign: tuple[str, ...] | None = ()
+    """The attributes that are not ours; ``None``: that is not known."""
     _data: dict[str, Any]
     _ends: tuple[Callable[[Any], None], ...]
 
@@ -97,12 +117,31 @@ class FastSpan(sdk._Span):
             )
             made._dict = self._data  # shared: it is filled once
             made._immutable = self._end_time is not None
-            self._bounded = made
+            self._bounded, self.foreign = made, None
         return made
 
     @_attributes.setter
     def _attributes(self, value: Any) -> None:
-        self._bounded = value  # processors of others assign it
+        self._bounded, self.foreign = value, None  # processors of others assign it
+
+    def set_attribute(self, key: str, value: Any) -> None:
+        """What the SDK does; a plain value needs neither its cleaning nor its container."""
+        if type(value) in _PLAIN and type(key) is str and key:
+            with self._lock:
+                data = self._data
+                if self._bounded is None and self._end_time is None and len(data) < _ENOUGH_ATTRIBUTES:
+                    if key in data:
+                        del data[key]  # the SDK puts it last
+                    data[key] = value
+                    if self.foreign is not None:
+                        self.foreign = (*self.foreign, key)
+                    return
+        super().set_attribute(key, value)
+
+    def update_name(self, name: str) -> None:
+        """What the SDK does."""
+        self.foreign = None
+        super().update_name(name)
 
     @property
     def attributes(self) -> Any:
@@ -114,10 +153,27 @@ class FastSpan(sdk._Span):
             if self._end_time is not None:
                 return
             self._end_time = time_ns() if end_time is None else end_time
-            if self._bounded is not None:
+            if isinstance(self._bounded, BoundedAttributes):  # a processor may have assigned a dict
                 self._bounded._immutable = True
         for told in self._ends:
             told(self)
+
+    def plain(self) -> PlainSpan | None:
+        """All that an encoder needs of it; ``None`` where there is more."""
+        made, data, own = self._bounded, self._data, vars(self)
+        if made is not None and (
+            type(made) is not BoundedAttributes or made._dict is not data or made.dropped
+        ):
+            return None
+        for name in ("_events", "_links"):
+            if name in own and (len(own[name]) or own[name].dropped):
+                return None
+        context, status, end = self._context, self._status.status_code, self._end_time
+        if context is None or context.trace_state or end is None or self._start_time is None:
+            return None
+        if status is _ERROR or self._kind is not trace.SpanKind.INTERNAL:
+            return None
+        return PlainSpan(context, self._parent, self._name, self._start_time, end, status, data)
 
     def __deepcopy__(self, memory: Any) -> Any:
         return self._readable_span()
@@ -198,10 +254,17 @@ class FastTracing(Tracing):
         return parent, bound, bound is None or (parent[0] & _LOW) < bound
 
     def inside(self, context: Context, span: trace.Span) -> Context:
-        return Context({**context, _SPAN_KEY: span})
+        made = context.copy()  # a plain dict
+        made[_SPAN_KEY] = span
+        return Context(made)
 
     def start(
-        self, name: str, attributes: dict[str, Any], context: Context, decision: Decision
+        self,
+        name: str,
+        attributes: dict[str, Any],
+        context: Context,
+        decision: Decision,
+        redactor: Redactor | None = None,
     ) -> trace.Span:
         tracer: Any = self.tracer
         switch = self._switch
@@ -209,7 +272,8 @@ class FastTracing(Tracing):
             return super().start(name, attributes, context, decision)
         parent, bound, _ = decision
         if parent is None:
-            trace_id, state, flags = self._trace_id(), _STATE, self._random
+            trace_id = (self._bits(128) if self._bits is not None else 0) or self._trace_id()
+            state, flags = _STATE, self._random
         else:
             trace_id, state, flags = parent[0], parent[4], parent[3] & _RANDOM
         if bound is None:
@@ -235,7 +299,7 @@ class FastTracing(Tracing):
         span: Any = _new(self._class)
         span._context = _new_context(SpanContext, (trace_id, span_id, False, _FLAGS[flags], state, True))
         span._lock = _Lock()
-        span._name, span._parent, span._data = name, parent, attributes
+        span._name, span._parent, span._data, span.redacted_by = name, parent, attributes, redactor
         if self._multi is not None and self._multi._span_processors is not self._processors:
             self._refresh()
         span._start_time = time_ns()
@@ -267,7 +331,7 @@ class FastTracing(Tracing):
                 for key, value in attributes.items():
                     fast._attributes[key] = value
                 made = fast._bounded
-            if made is not None:
+            if made is not None and isinstance(made, BoundedAttributes):
                 made._immutable = True
             if fast._status is _UNSET or fast._status.status_code is not trace.StatusCode.OK:
                 fast._status = status

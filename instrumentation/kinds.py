@@ -38,6 +38,9 @@ class Kind(ABC):
     named: ClassVar[bool] = True
     """Whether the span is called the same in every call."""
 
+    guarded: ClassVar[bool] = False
+    """Whether rules are asked before each call."""
+
     def __init__(self, function: Callable[..., Any], name: str | None) -> None:
         self.function = function
         self.name = clean(called(function) if name is None else name)
@@ -47,7 +50,7 @@ class Kind(ABC):
         self.title = self.name if self.operation is None else f"{self.operation} {self.name}"
         self.declare(OI_KIND=self.oi_kind, OPERATION=self.operation)
         self.revealed_by: Redactor | None = None
-        self.revealed = self.attributes
+        self.revealed, self.revealed_title = self.attributes, self.title
         """The attributes that are the same for every call, as they may leave the process."""
 
     def declare(self, **pairs: str | bool | int | None) -> None:
@@ -67,6 +70,7 @@ class Kind(ABC):
             key: redactor.text(value)[0] if redactor is not None and isinstance(value, str) else value
             for key, value in self.attributes.items()
         }
+        self.revealed_title = self.title if redactor is None else redactor.name(self.title)
         self.revealed_by = redactor
 
     def span_name(self, arguments: Mapping[str, Any] | None) -> str:  # noqa: ARG002 - a model's has the model in it
@@ -99,6 +103,13 @@ class Kind(ABC):
         opened: Opened | None = None
         arguments: dict[str, Any] | None = None
         try:
+            # where nothing is traced, these lines are all that a call costs
+            if (
+                settings.silent is trace._TRACER_PROVIDER  # noqa: SLF001 - as in tracing()
+                and settings.provider is None
+                and not memory.Switch.on
+            ):
+                return None
             way = tracing()
             if not (way.active or memory.Switch.on):
                 return None
@@ -122,7 +133,7 @@ class Kind(ABC):
                         self.on_call(made, arguments)
                     except Exception as error:
                         swallow("record the arguments of a call", error)
-                made.begin(self.title if self.named else self.span_name(arguments))
+                made.begin(self.revealed_title if self.named else made.named(self.span_name(arguments)))
                 opened = made
                 opened.context = way.inside(context, made.span)
                 if self.is_run or CALLER in context:

@@ -62,12 +62,14 @@ class Opened:
 
     # -- where it stands
 
+    def named(self, name: str) -> str:
+        """A name of the span as it may leave the process."""
+        return name if self.redactor is None else self.redactor.name(name)
+
     def begin(self, name: str) -> None:
-        """Start the span with the attributes written so far."""
-        if self.redactor is not None:
-            name = self.redactor.name(name)
+        """Start the span, under a name that may leave the process, with the attributes written so far."""
         data, self.data = self.data, {}
-        self.span = self.tracing.start(name, data, self.context, self.decision)
+        self.span = self.tracing.start(name, data, self.context, self.decision, self.redactor)
 
     def enter(self) -> None:
         """Make the span the current one."""

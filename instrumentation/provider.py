@@ -44,7 +44,7 @@ class _Settings:
             "parent",
             "provider",
         ),
-        *("redaction", "redactor", "tracing"),
+        *("redaction", "redactor", "silent", "tracing"),
     )
 
     def __init__(self) -> None:
@@ -56,6 +56,8 @@ class _Settings:
         self.counters: list[SpanCounter] = []
         """One for each provider that takes span processors."""
         self.tracing: Tracing | None = None  # one value: threads read it
+        self.silent: object = self
+        """The global provider (``None``: there is none) of which no span will come; something else otherwise."""
         self.redaction: Redaction | None = None
         self.declared: tuple[str, ...] = ()
         """Keys and paths that tools want redacted."""
@@ -247,9 +249,9 @@ def _file_exporter(path: str) -> SpanExporter:
 
 
 def _otlp_exporter(endpoint: str | None) -> SpanExporter:
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from redfirst.instrumentation import otlp_sending
 
-    return OTLPSpanExporter(endpoint=endpoint)
+    return otlp_sending.exporter(endpoint)
 
 
 def _exporters_wanted() -> list[str]:
@@ -319,6 +321,8 @@ def tracing() -> Tracing:
         known = tracing_of(provider, tracer)
         known.parent = settings.parent
         settings.tracing = known
+        if not known.active and settings.provider is None:
+            settings.silent = None if isinstance(provider, trace.ProxyTracerProvider) else provider
     return known
 
 

@@ -11,6 +11,7 @@ from opentelemetry.trace import Link, Status
 
 from redfirst.evaluators import semconv
 from redfirst.instrumentation.capture import to_json
+from redfirst.instrumentation.fast_spans import FastSpan, PlainSpan
 from redfirst.instrumentation.guard import guarded
 from redfirst.instrumentation.redaction import Redactor
 
@@ -18,13 +19,67 @@ from redfirst.instrumentation.redaction import Redactor
 def redacted(redactor: Redactor, spans: Sequence[ReadableSpan]) -> list[ReadableSpan]:
     """The spans with nothing on them that must not leave. One that cannot be redacted is left out, and counted."""
     kept: list[ReadableSpan] = []
+    resources: dict[int, Resource] = {}
+    seen = _Seen(redactor.lately())
     for span in spans:
         with guarded("redact a span"):
-            kept.append(_redacted(redactor, span))
+            resource = resources.get(id(span.resource))
+            if resource is None:
+                resource = resources[id(span.resource)] = _resource(redactor, span.resource)
+            clean = resource is span.resource and _is_clean(redactor, span, seen)
+            kept.append(span if clean else _redacted(redactor, span, resource))
     return kept
 
 
-def _redacted(redactor: Redactor, span: ReadableSpan) -> ReadableSpan:
+class _Seen:
+    """What was looked at in a batch of spans."""
+
+    def __init__(self, lately: Sequence[str]) -> None:
+        self.lately = lately
+        self.fine: set[int] = set()
+        """Texts of ours, by number: the batch holds them, so that no other one gets theirs."""
+        self.foreign: set[tuple[str, object]] = set()
+        """Attributes of others that may leave."""
+
+
+def _is_clean(redactor: Redactor, span: ReadableSpan, seen: _Seen) -> bool:
+    """Whether a span of ours holds nothing to take out: what we wrote was looked through when we wrote it.
+
+    Since then others may have written attributes, and a text of ours may quote what was taken out elsewhere.
+    """
+    if not isinstance(span, FastSpan) or span.redacted_by is not redactor or span.foreign is None:
+        return False
+    plain = span.plain()
+    if plain is None:
+        return False
+    for key in span.foreign:
+        value = plain.attributes.get(key)
+        if type(value) is not str:
+            if redactor.names(key) or redactor.data(value)[1]:
+                return False
+        elif (key, value) not in seen.foreign:
+            if redactor.names(key) or redactor.free_text(value)[1]:
+                return False
+            seen.foreign.add((key, value))
+    return not seen.lately or not _quotes(plain, seen)
+
+
+def _quotes(span: PlainSpan, seen: _Seen) -> bool:
+    for text in (span.name, *span.attributes.values()):
+        if type(text) is str and id(text) not in seen.fine:
+            if any(secret in text for secret in seen.lately):
+                return True
+            seen.fine.add(id(text))
+    return False
+
+
+def _resource(redactor: Redactor, resource: Resource) -> Resource:
+    found: list[tuple[str, list[str]]] = []
+    held = _attributes(redactor, resource.attributes, found)
+    return Resource(held, resource.schema_url) if found else resource
+
+
+def _redacted(redactor: Redactor, span: ReadableSpan, resource: Resource) -> ReadableSpan:
     notes: list[tuple[str, list[str]]] = []
     attributes = _attributes(redactor, span.attributes, notes)
     found: list[tuple[str, list[str]]] = []
@@ -41,15 +96,14 @@ def _redacted(redactor: Redactor, span: ReadableSpan) -> ReadableSpan:
     if status.description:
         status = Status(status.status_code, _text(redactor, status.description, found, "status"))
     name = _text(redactor, span.name, found, "name")
-    resource = span.resource
-    held = _attributes(redactor, resource.attributes, found)
+    _attributes(redactor, span.resource.attributes, found)
     if notes or found:
         _note(attributes, notes + found)
     return ReadableSpan(
         name=name,
         context=span.context,
         parent=span.parent,
-        resource=resource if held == dict(resource.attributes) else Resource(held, resource.schema_url),
+        resource=resource,
         attributes=attributes,
         events=events,
         links=links,

@@ -131,6 +131,8 @@ class Redactor:
             threading.RLock()
         )  # guards _secrets: many threads, and a stream collected as garbage in any of them
         self._quick = [(_hints(literals), literals, regex.search) for _, regex, literals in self._patterns]
+        self._marks = {mark for hints, _, _ in self._quick for mark in hints or ("",)}
+        """A text with none of these characters matches no pattern; the empty one is in every text."""
         self._fine: set[str] = set()
         """Keys that were met and are none of ours."""
 
@@ -145,9 +147,11 @@ class Redactor:
         """A value as JSON text."""
         try:
             text = to_json(value)
-            # behind a backslash anything may hide
-            if "\\" not in text and not self._paths and self._no_key_in(value) and self._no_match_in(text):
-                return text, []
+            if "\\" not in text and not self._paths:  # behind a backslash anything may hide
+                # the keys of an object with no other inside it are those of the value, whatever that is made of
+                known = type(value) is dict and value.keys() <= self._fine and text.find("{", 1) < 0
+                if (known or self._no_key_in(value)) and self._no_match_in(text):
+                    return text, []
             data, by = self.data(_parsed(text))
             return (to_json(data), by) if by else (text, [])
         except Exception as error:  # noqa: BLE001 - fails closed
@@ -171,15 +175,20 @@ class Redactor:
 
     def free_text(self, text: str) -> tuple[str, list[str]]:
         """A text such as an exception's, in which secrets that were taken out by key lately may be quoted."""
-        with self._lock:
-            lately = sorted(self._secrets, key=len, reverse=True)
         text, by = clean(text), []
-        for secret in lately:
+        for secret in self.lately():
             if secret in text:
                 text = text.replace(secret, self.token(secret))
                 by.append("known secret")
         text, more = self.text(text)
         return text, by + more
+
+    def lately(self) -> list[str]:
+        """The secrets that were taken out by key lately, the longest first."""
+        if not self._secrets:
+            return []
+        with self._lock:
+            return sorted(self._secrets, key=len, reverse=True)
 
     def name(self, name: str) -> str:
         """A span's name."""
@@ -204,12 +213,9 @@ class Redactor:
         """Whether no key of ours can be in a value; of a type that is not JSON's own that is not known."""
         kind = type(value)
         if kind is dict:
-            for key, inside in value.items():
-                if key not in self._fine and not self._is_fine(key):
-                    return False
-                if type(inside) not in _SCALARS and not self._no_key_in(inside):
-                    return False
-            return True
+            if not value.keys() <= self._fine and not all(map(self._is_fine, value)):
+                return False
+            return all(type(inside) in _SCALARS or self._no_key_in(inside) for inside in value.values())
         if kind is list or kind is tuple:
             return all(type(inside) in _SCALARS or self._no_key_in(inside) for inside in value)
         return kind in _SCALARS
@@ -222,8 +228,14 @@ class Redactor:
         return True
 
     def _no_match_in(self, text: str) -> bool:
-        if self._pairs is not None and self._names_a_key(text) and self._pairs.search(text):
+        """Whether nothing is taken out of JSON text that has no backslash: a quote inside its strings is single then."""
+        if "'" in text and self._pairs is not None and self._names_a_key(text) and self._pairs.search(text):
             return False
+        for mark in self._marks:
+            if mark in text:
+                break
+        else:
+            return True
         for hints, literals, search in self._quick:
             for hint in hints:
                 if hint in text:
@@ -291,7 +303,10 @@ class Redactor:
         return text
 
     def _names_a_key(self, text: str) -> bool:
-        """Whether one of our keys stands anywhere in it: most texts are through with that, at the speed of memory."""
+        """Whether one of our keys stands anywhere in it: most texts are through with that, at the speed of memory. Where
+        there is no quote, no value follows a key as ``_pairs`` knows it."""
+        if '"' not in text and "'" not in text:
+            return False
         folded = text.casefold()
         return any(key in folded for key in self._keys)
 
@@ -343,7 +358,7 @@ def _pairs(keys: Iterable[str]) -> re.Pattern[str] | None:
         return None
     quoted = r"(?P<quote>\\*[\"'])(?P<quoted>.*?)(?:(?<!\\)(?P=quote)|\Z)"
     return re.compile(
-        rf"(?is)(?P<before>(?P<edge>\\{{0,64}}[\"'])(?P<key>{names})(?P=edge)\s*[:=]\s*(?=\S)|\b(?P<name>{names})\s*=\s*(?=\\*[\"']))"
+        rf"(?is)(?P<before>(?P<edge>\\{{0,64}}[\"'])(?P<key>{names})(?P=edge)\s*[:=]\s*(?=\S)|\b(?P<name>{names})\s*=\s*(?=\\*[\"']|[{{\[]))"
         rf"(?:{quoted}|(?P<bare>[^\s\"'\\,\]}}{{\[]+|[{{\[].*))"
     )
 

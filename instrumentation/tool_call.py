@@ -80,6 +80,8 @@ class Tool(Kind):
 class GuardedTool(Tool):
     """A call of a tool that rules are asked before."""
 
+    guarded = True
+
     def __init__(self, function: Callable[..., Any], name: str | None, guard: Guard, **declared: Any) -> None:
         super().__init__(function, name, **declared)
         self.guard = guard

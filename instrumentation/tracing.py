@@ -10,6 +10,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 
 from redfirst.instrumentation.guard import guarded
+from redfirst.instrumentation.redaction import Redactor
 
 Decision = tuple[Any, int | None, bool]
 """What is known of the sampling of a span before it begins.
@@ -46,6 +47,7 @@ class Tracing:
         attributes: dict[str, Any],
         context: Context,
         decision: Decision,  # noqa: ARG002 - as above
+        redactor: Redactor | None = None,  # noqa: ARG002 - as above
     ) -> trace.Span:
         """Begin a span."""
         return self.tracer.start_span(name, context, attributes=attributes)

@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest import SkipTest
 
 from redfirst.evaluators import RedfirstError
+from redfirst.evaluators.printable import printable
 from redfirst.evaluators.statistics.proportions import wilson
 from redfirst.replay.account import account
 from redfirst.replay.asked import Asked
@@ -36,8 +37,10 @@ class ScenarioRed(AssertionError):
 class SetAside(SkipTest):
     """A scenario that does not count: a draft, or one in quarantine that is not green."""
 
-    def __init__(self, because: str, outcome: Outcome | None = None) -> None:
+    def __init__(self, because: str, outcome: Outcome | None = None, *, void: bool = False) -> None:
         super().__init__(because)
+        self.void = void
+        """Whether it was proven once, as something else than it is now."""
         self.outcome = outcome
         """What was seen of it all the same; ``None`` where it was not run."""
 
@@ -59,7 +62,7 @@ def played(path: Path, *, asked: Asked | None = None, drafts: bool = False, work
     """
     at, state = time.time(), standing(load(path))
     if not state.gates and not drafts:
-        raise SetAside(f"{state.because}; prove it with: redfirst prove {path.name}")
+        raise SetAside(f"{state.because}; prove it with: redfirst prove {path.name}", void=state.void)
     overdue = upkeep(path, at=at).overdue
     if overdue is not None:
         raise ScenarioRed(f"its quarantine ended on {overdue.until}: repair it, or take the quarantine away")
@@ -68,12 +71,15 @@ def played(path: Path, *, asked: Asked | None = None, drafts: bool = False, work
     held = outcome.upkeep.quarantine
     if held is not None and outcome.outcome is not RunOutcome.GREEN:
         raise SetAside(
-            f"quarantined until {held.until} by {held.owner} ({held.reason}): {outcome.outcome.value}, {outcome.said}",
+            printable(
+                f"quarantined until {held.until} by {held.owner} ({held.reason}): {outcome.outcome.value}, {outcome.said}"
+            ),
             outcome,
         )
     if outcome.outcome is RunOutcome.NO_VERDICT:
         raise NoVerdict(
-            f"{outcome.count(RunOutcome.NO_VERDICT)} of {len(outcome.results)} run(s) gave no verdict: {outcome.said}"
+            f"{outcome.count(RunOutcome.NO_VERDICT)} of {len(outcome.results)} run(s) gave no verdict: "
+            f"{printable(outcome.said)}"
         )
     return outcome
 
@@ -86,7 +92,7 @@ def assert_green(outcome: Outcome) -> None:
     """
     red = outcome.count(RunOutcome.RED)
     if red:
-        said = "\n".join(account(outcome.worst))
+        said = "\n".join(map(printable, account(outcome.worst)))
         raise ScenarioRed(f"{red} of {len(outcome.results)} run(s) RED\n{said}")
 
 

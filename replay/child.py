@@ -125,6 +125,7 @@ def run(job: Mapping[str, Json], reply: Reply) -> dict[str, Json]:
             "injected": environment.injected,
             "varied": sorted({*world.varied, *([ORDER] if schedule.varied else ())}),
             "closed": locked.said(),
+            "locked": locked.names(),
             "spans": to_otlp_json(spans.get_finished_spans()),
         }
 

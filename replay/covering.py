@@ -11,7 +11,9 @@ from typing import Any
 from redfirst.evaluators import RedfirstError, Trajectory, Verdict
 from redfirst.evaluators.check import judge
 from redfirst.replay.outcome import Signature
+from redfirst.replay.project import Project
 from redfirst.replay.proving import Refused, incident
+from redfirst.replay.raw_failure import AnotherKey, RawFailure, raw_failure
 from redfirst.replay.scenario import SCENARIO_FILE, load
 from redfirst.replay.standing import standing
 
@@ -27,6 +29,14 @@ class Cover:
     proven: bool
     """Whether it gates: a proven one that fails again in production has regressed, or its fix is not out yet."""
     signature: Signature
+    raw: RawFailure | None = None
+    """The same before values in it were replaced by pseudonyms; ``None`` where none were."""
+
+    def is_of(self, failed: Signature) -> bool:
+        """Whether a run that failed so failed in all of this."""
+        if not self.signature:
+            return False
+        return self.signature <= failed if self.raw is None else self.raw.within(failed)
 
     @property
     def scenario(self) -> str:
@@ -46,10 +56,23 @@ class Covers:
     known: tuple[Cover, ...] = ()
     unreadable: tuple[str, ...] = ()
     """Why a scenario is not among them, one line each."""
+    untold: tuple[str, ...] = ()
+    """The scenarios with pseudonyms of another key: whether a run is one's failure again cannot be told."""
+
+    @property
+    def said_untold(self) -> str:
+        """In one line; empty where there is none."""
+        if not self.untold:
+            return ""
+        more = f" and {len(self.untold) - 1} more" if len(self.untold) > 1 else ""
+        return (
+            f"whether scenario {self.untold[0]}{more} covers a run cannot be told: its pseudonyms were made with another "
+            f"key (REDFIRST_REDACTION_KEY, or redaction.key of the home it was frozen in)."
+        )
 
     def of(self, agent: str, failed: Signature) -> Cover | None:
         """The scenario whose whole failure this is again; a proven one before a draft, then by name."""
-        same = (one for one in self.known if one.agent == agent and one.signature and one.signature <= failed)
+        same = (one for one in self.known if one.agent == agent and one.is_of(failed))
         return min(same, key=lambda one: (not one.proven, one.scenario), default=None)
 
     def of_run(self, run: Trajectory, verdicts: Iterable[Verdict]) -> Cover | None:
@@ -58,16 +81,24 @@ class Covers:
         return self.of(run.agents[0] if run.agents else "", failed)
 
 
-def covers(scenarios: Path) -> Covers:
-    """The scenarios in the folders of a folder; none where there is no such folder."""
+def covers_of(project: Project) -> Covers:
+    """The scenarios of a project."""
+    return covers(project.scenarios, project.redaction_key())
+
+
+def covers(scenarios: Path, key: bytes | None = None) -> Covers:
+    """The scenarios in the folders of a folder; none where there is no such folder. ``key`` is that of pseudonyms."""
     known: list[Cover] = []
     unreadable: list[str] = []
+    untold: list[str] = []
     for path in sorted(scenarios.glob(f"*/{SCENARIO_FILE}")):
         try:
-            known.append(_cover(path.parent))
+            known.append(_cover(path.parent, key))
+        except AnotherKey:
+            untold.append(path.parent.name)
         except RedfirstError as problem:
             unreadable.append(str(problem))
-    return Covers(known=tuple(known), unreadable=tuple(unreadable))
+    return Covers(known=tuple(known), unreadable=tuple(unreadable), untold=tuple(untold))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +133,14 @@ def recorded_signature(verdicts: Iterable[Mapping[str, Json]]) -> Signature:
     )
 
 
-def _cover(path: Path) -> Cover:
+def _cover(path: Path, key: bytes | None) -> Cover:
     folder = load(path)
     verdicts = judge(incident(folder), folder.scenario.targets())
+    signature: Signature = frozenset().union(*(verdict.signature() for verdict in verdicts))
     return Cover(
         path=path,
         agent=folder.scenario.agent,
         proven=standing(folder).proven,
-        signature=frozenset().union(*(verdict.signature() for verdict in verdicts)),
+        signature=signature,
+        raw=raw_failure(folder.scenario.origin, signature, key),
     )

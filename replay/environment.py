@@ -17,7 +17,7 @@ from redfirst.evaluators.canonical import canonical_text, digest, same
 from redfirst.instrumentation.capture import plain
 from redfirst.instrumentation.conversation import read_reply
 from redfirst.instrumentation.door import Answer, Door, DoorCall, Failed, Played
-from redfirst.replay.injection import Injection
+from redfirst.replay.injection import Injection, ToolFailed
 from redfirst.replay.pointers import assign, remove
 from redfirst.replay.recorded_errors import recorded_error
 from redfirst.replay.scheduling import Schedule
@@ -220,7 +220,7 @@ class Environment:
         fault = None if self._injection is None else self._injection.failure(call.name)
         if fault is not None:
             event["injected"] = type(fault).__name__
-            return Failed(fault)
+            return Failed(fault, own=isinstance(fault, ToolFailed))
         fixture = self._tools.fixtures.get(call.name)
         if self._live_reads and fixture is not None and fixture.effect == "read":
             return Door.PASS_THROUGH

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from redfirst.evaluators import (
@@ -26,8 +27,10 @@ from redfirst.evaluators import (
 from redfirst.evaluators.canonical import canonical_text, digest
 from redfirst.evaluators.check import Check, names_code
 from redfirst.evaluators.otlp_encode import encode_logs, encode_traces
-from redfirst.replay import files, recording
+from redfirst.replay import files, raw_failure, recording
+from redfirst.replay.outcome import Signature
 from redfirst.replay.pseudonyms import Pseudonyms
+from redfirst.replay.raw_failure import ORIGIN_KEY
 from redfirst.replay.recorded_run import FreezeRefused, RecordedRun, redacted, same_task
 from redfirst.replay.recording import Recording
 from redfirst.replay.redaction import Redaction
@@ -72,8 +75,11 @@ class Draft:
     notes: tuple[str, ...] = field(default=())
     """What a reviewer should know: values rebuilt, arguments ignored, checks left out."""
 
-    def write(self, folder: Path, *, replace: bool = False) -> None:
+    def write(self, folder: Path, *, replace: bool = False) -> bool:
         """Write the folder; the same incident always gives the same bytes, and a proof of these bytes stands.
+
+        Returns:
+            Whether anything was written: ``False`` where all of it was there.
 
         Raises:
             ConfigurationError: another scenario is there and ``replace`` is false.
@@ -81,7 +87,7 @@ class Draft:
         """
         there = {name: files.read(folder / name) for name in HASHED_FILES if (folder / name).is_file()}
         if there and all(there.get(name) == body for name, body in self.files.items()):
-            return  # what prove has added since, a control and a proof, stands
+            return False  # what prove has added since, a control and a proof, stands
         if SCENARIO_FILE in there and not replace:
             raise ConfigurationError(
                 f"{folder}: another version of this scenario is there; pass --replace or --out."
@@ -94,6 +100,7 @@ class Draft:
         # the file that makes the folder a scenario comes last: half a draft is none
         for name, body in sorted(self.files.items(), key=lambda item: item[0] == SCENARIO_FILE):
             files.write(folder / name, body)
+        return True
 
     def remove(self, folder: Path) -> None:
         """Take away what ``write`` has put there, and the folder where nothing else is in it.
@@ -129,11 +136,20 @@ def freeze(
         FreezeRefused: nothing failed, or the trace lacks what an execution needs.
         CannotRedact: what is to be replaced cannot be, without changing what the run shows.
     """
-    pseudonyms = None
+    pseudonyms, raw = None, incident
     if redaction is not None:
         incident, control, pseudonyms = redacted(incident, control, checks, redaction)
     targets = _targets(checks, incident.verdicts, set(only))
-    return _draft(incident, checks, targets, control, pseudonyms)
+    before, after = (_signature(targets, one.verdicts) for one in (raw, incident))
+    beside = {}
+    if redaction is not None and before != after:
+        beside[ORIGIN_KEY] = raw_failure.kept(before, key=redaction.key, trace_id=incident.run.trace_ids[0])
+    return _draft(incident, checks, targets, control, pseudonyms, beside)
+
+
+def _signature(targets: Sequence[Check], verdicts: Sequence[Verdict]) -> Signature:
+    about = {check.id for check in targets}
+    return frozenset().union(*(verdict.signature() for verdict in verdicts if verdict.check in about))
 
 
 def sample(recorded: RecordedRun, checks: Sequence[Check], *, redaction: Redaction | None = None) -> Draft:
@@ -159,6 +175,7 @@ def _draft(
     targets: Sequence[Check],
     control: RecordedRun | None,
     pseudonyms: Pseudonyms | None,
+    beside: Mapping[str, Json] = MappingProxyType({}),
 ) -> Draft:
     run = incident.run
     guards, left_out = _guards(checks, incident.verdicts, targets)
@@ -182,6 +199,7 @@ def _draft(
             "flagged_by": [check.id for check in targets],
             "notes": notes,
             **({"redacted": dict(sorted(pseudonyms.found.items()))} if pseudonyms and pseudonyms.found else {}),
+            **beside,
         },
         ended=run.termination.reason,
         completeness=_grades(made, pseudonyms),

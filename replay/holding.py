@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 from redfirst.evaluators import ConfigurationError
@@ -14,7 +13,7 @@ from redfirst.replay.playing import INCIDENT, job, play
 from redfirst.replay.process import together
 from redfirst.replay.project import Project
 from redfirst.replay.scenario import load
-from redfirst.replay.standing import HELD_SCHEMA, bind
+from redfirst.replay.standing import HELD_SCHEMA, bind, environment
 
 REPLAYS = 3
 """Unless another number is asked for."""
@@ -68,7 +67,7 @@ def hold(path: Path, project: Project, *, agent: str | None = None, runs: int | 
                 "green": times,
                 "files": folder.hashes(),
                 "agent": reference,
-                "redfirst": version("redfirst"),
+                "environment": environment([result.execution for result in results], network=False),
             },
         )
     return Holding(scenario=folder.scenario.id, results=results, because=because)

@@ -41,6 +41,10 @@ class Locked:
     tcp: bool = False
     """From opening and taking TCP connections."""
 
+    def names(self) -> list[str]:
+        """For a record."""
+        return [name for name, held in (("files", self.files), ("tcp", self.tcp)) if held]
+
     def said(self) -> str:
         """In words, for a report."""
         kept = [what for what, held in (("the scenario's files", self.files), ("TCP", self.tcp)) if held]

@@ -145,6 +145,17 @@ class Project:
             refuse_secrets=wanted.secrets == "refuse",
         )
 
+    def redaction_key(self) -> bytes | None:
+        """The key of pseudonyms, where there is one; none is made."""
+        given = os.environ.get("REDFIRST_REDACTION_KEY")
+        if given:
+            return given.encode()
+        path = self.home / "redaction.key"
+        try:
+            return path.read_bytes() or None
+        except OSError:
+            return None  # freeze says what is wrong with it; without it pseudonyms of a scenario cannot be compared
+
     def agent(self, name: str, override: str | None = None) -> str:
         """The reference of an agent: the override, or the configured one of this name.
 

@@ -8,10 +8,8 @@ it does so with its model live, often enough; S6 the proof is written, bound to 
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ from redfirst.replay.proving import BY_AGENT, Proving, Refused, incident, subjec
 from redfirst.replay.reds import live_red, recorded_red
 from redfirst.replay.report import Level, Refusal, Report, Step
 from redfirst.replay.scenario import PROOF_FILE, load
-from redfirst.replay.standing import SCHEMA, bind, events_digest
+from redfirst.replay.standing import SCHEMA, bind, environment, events_digest
 
 Json = Any
 
@@ -130,10 +128,9 @@ def _write(proving: Proving) -> str:
         "control": proving.control,
         "red": [_red_row(result) for result in proving.runs],
         "rate": _rate(proving),
-        "environment": {
-            "redfirst": version("redfirst"), "python": platform.python_version(),
-            "platform": f"{platform.system().lower()}-{platform.machine()}",
-        },
+        "environment": environment(
+            [result.execution for result in proving.runs], network=proving.level is not Level.RECORDED
+        ),
     }  # fmt: skip
     if proving.control.startswith(BY_AGENT):
         folder.keep_control()

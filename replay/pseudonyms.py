@@ -7,6 +7,7 @@ digits, a date a date.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import hmac
 import json
@@ -24,6 +25,9 @@ SHORTEST = 4
 _EMAIL = re.compile(r"^[^@\s]+@[^@\s]+\.[^@\s]+$")
 _DATE = re.compile(r"^\d{4}-\d{2}-\d{2}$")
 _DIGITS = re.compile(r"^[\d +().-]*\d[\d +().-]*$")
+_LONGEST_NOTATION = 1 << 20
+"""Characters of a text in Python's notation that is looked into: reading it takes far more room than it has itself."""
+_BYTES = re.compile(r"\b[bB]['\"]")
 _ESCAPED = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))"
 """Begins a value: no letter or digit before it, or one that is part of a JSON escape."""
 
@@ -121,11 +125,21 @@ def _spellings(value: str) -> set[str]:
     once = json.dumps(value, ensure_ascii=False)[1:-1]
     twice = json.dumps(once, ensure_ascii=False)[1:-1]
     plain = json.dumps(value)[1:-1]
-    return {value, once, twice, plain, json.dumps(plain)[1:-1]}
+    python = repr(value)[1:-1]
+    return {
+        value,
+        once,
+        twice,
+        plain,
+        json.dumps(plain)[1:-1],
+        python,
+        json.dumps(python, ensure_ascii=False)[1:-1],
+    }
 
 
 def leaves(names: tuple[str, ...], value: Json) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each text and number in a value, with the names of the members it stands in; JSON texts are looked into.
+    """Each text and number in a value, with the names of the members it stands in; texts of JSON, and of
+    Python, as frameworks write the answer of a tool, are looked into.
 
     A member's name is a text, too, and comes without names: state is often kept by customer or address.
     """
@@ -133,20 +147,33 @@ def leaves(names: tuple[str, ...], value: Json) -> Iterator[tuple[tuple[str, ...
         for key, item in value.items():
             yield (), str(key)
             yield from leaves((*names, str(key)), item)
-    elif isinstance(value, tuple | list):
+    elif isinstance(value, tuple | list | set | frozenset):
         for item in value:
             yield from leaves(names, item)
     elif isinstance(value, str):
-        if value.lstrip()[:1] in '{["':
-            try:
-                read = json.loads(value)
-            except (ValueError, RecursionError):
-                read = value
-            if read != value:
-                yield from leaves(names, read)
-                return
+        read = _data_in(value)
+        if read != value:
+            yield from leaves(names, read)
+            return
         yield names, value
     elif isinstance(value, int) and not isinstance(value, bool):
         yield names, str(value)
     elif isinstance(value, float) and _DIGITS.match(repr(value)):  # not one with an exponent, nor NaN
         yield names, repr(value)
+
+
+def _data_in(text: str) -> Json:
+    """What a text of JSON or of Python's own notation says; the text itself where it is neither."""
+    begins = text.lstrip()[:1]
+    if not begins or begins not in '{["':
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    if begins == '"' or len(text) > _LONGEST_NOTATION or _BYTES.search(text):
+        return text
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text

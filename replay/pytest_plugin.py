@@ -5,6 +5,7 @@ Nothing of the agent is imported at collection; each item executes it in a proce
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -67,6 +68,7 @@ class ScenarioItem(pytest.Item):
     def setup(self) -> None:
         """Execute the agent: what cannot be judged is an error of the test, not a failure of the agent."""
         from redfirst.evaluators import RedfirstError
+        from redfirst.evaluators.printable import printable
         from redfirst.replay.asserting import ScenarioRed, SetAside, played
 
         said, aside, late = "", None, False
@@ -82,10 +84,11 @@ class ScenarioItem(pytest.Item):
         except ScenarioRed as problem:
             said, late = str(problem), True
         except RedfirstError as problem:
-            said = str(problem)
+            said = printable(str(problem))
         # outside of the handlers, whose exceptions would be shown a second time
         if aside is not None:
-            self._tell(aside.outcome, "quarantined" if aside.outcome is not None else "draft")
+            kind = "quarantined" if aside.outcome is not None else "void" if aside.void else "draft"
+            self._tell(aside.outcome, kind, notes=str(aside) if aside.void else "")
             (pytest.skip if aside.outcome is None else pytest.xfail)(str(aside))
         self._tell(self.outcome, "overdue" if late else "NO_VERDICT")
         if self.outcome is None:
@@ -100,15 +103,15 @@ class ScenarioItem(pytest.Item):
             runs=self.config.getoption("--redfirst-n"),
         )
 
-    def _tell(self, outcome: Outcome | None, otherwise: str) -> None:
+    def _tell(self, outcome: Outcome | None, otherwise: str, *, notes: str = "") -> None:
         """Put the outcome on the reports: they travel from a worker to the terminal and into JUnit XML."""
         from redfirst.replay.asserting import rate
 
         kind = otherwise if outcome is None or otherwise == "quarantined" else outcome.outcome.value
-        told = {"name": self.path.parent.name, "kind": kind}
+        told = {"name": self.path.parent.name, "kind": kind, "rate": "", "notes": notes}
         if outcome is not None:
             told |= {"rate": rate(outcome), "notes": "\n".join(outcome.upkeep.notes)}
-        self.user_properties.append((PROPERTY, told))
+        self.user_properties.append((PROPERTY, json.dumps(told)))
 
     def runtest(self) -> None:
         """Fail when any run was red."""
@@ -138,14 +141,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for report in reports:
             for name, told in getattr(report, "user_properties", ()):
                 if name == PROPERTY:
-                    found[report.nodeid] = told
+                    found[report.nodeid] = json.loads(str(told))
     if not found:
         return
     kinds = Counter(told["kind"] for told in found.values())
+    drafts = kinds["draft"] + kinds["void"]
     terminalreporter.section("redfirst")
     terminalreporter.write_line(
         f"{', '.join(f'{kinds[kind]} {kind}' for kind in ('RED', 'GREEN', 'NO_VERDICT'))}; "
-        f"{kinds['draft']} draft{'' if kinds['draft'] == 1 else 's'} skipped; {kinds['quarantined']} quarantined"
+        f"{drafts} draft{'' if drafts == 1 else 's'} skipped"
+        f"{' ({} void: changed since its proof)'.format(kinds['void']) if kinds['void'] else ''}; "
+        f"{kinds['quarantined']} quarantined"
         f"{'; {} with a quarantine that ran out'.format(kinds['overdue']) if kinds['overdue'] else ''}"
     )
     for told in found.values():

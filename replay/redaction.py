@@ -48,20 +48,28 @@ def found_in(
         for label in redaction.personal:
             for value in PERSONAL[label](text):
                 made.add(label, value)
-        for label, value in _secrets(names[-1] if names else "", text):
+        for label, value in _secrets(names, text):
             if redaction.refuse_secrets and value not in made.of:
                 raise CannotRedact(f"a secret ({label}) stands in {where}; secrets: refuse is set.")
             made.add(label, value)
     return made
 
 
-def _secrets(name: str, text: str) -> Iterator[tuple[str, str]]:
+def _secrets(names: Sequence[str], text: str) -> Iterator[tuple[str, str]]:
     for label, detector in SECRETS.items():
         for value in detector(text):
             yield label, value
-    if SECRET_KEYS.match(name) and len(text) >= 2 * SHORTEST and not text.startswith("redacted-"):
+    if any(map(SECRET_KEYS.match, names)) and _may_be_secret(text):
         scheme, _, rest = text.partition(" ")
         yield "secret_key", rest if scheme.lower() in ("bearer", "basic") and rest else text
+
+
+def _may_be_secret(text: str) -> bool:
+    """Whether a value under a secret's name is to be replaced wherever it stands: a short word of letters would be found
+    in what people say, and a pseudonym has been replaced."""
+    if text.startswith(("redacted-", "<redacted:")):
+        return False
+    return len(text) >= 2 * SHORTEST or (len(text) >= SHORTEST and not text.isalpha())
 
 
 def _leaves(spans: Sequence[Span], logs: Sequence[LogRecord]) -> Iterator[tuple[str, tuple[str, ...], str]]:

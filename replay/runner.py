@@ -87,6 +87,8 @@ class Execution:
     """Sources that another value was given of, as a run was told to."""
     closed: str = ""
     """What kept it from the scenario and the network, in words."""
+    locked: tuple[str, ...] = ()
+    """What the kernel kept it from, beside the audit hook: ``files``, ``tcp``."""
     places: Mapping[str, str] = field(default_factory=dict)
     """Values that were this process's alone, and what they are: found in an event, they name its source."""
     output: str = ""
@@ -218,6 +220,7 @@ def _execution(job: Job, found: Mapping[str, Json], output: str, folder: str) ->
         unfrozen=found["unfrozen"],
         varied=tuple(found["varied"]),
         closed=found["closed"],
+        locked=tuple(found["locked"]),
         places={folder: "the working folder", str(found["pid"]): "the process id"},
         output=output,
         injected=found["injected"],

@@ -196,6 +196,8 @@ def parse(text: str, source: str) -> Scenario:
 
 
 def _other_version(schema: object) -> str:
+    if schema is None:
+        return f"there is no schema; this redfirst reads schema: {SCHEMA}."
     name, _, version = str(schema).partition("/")
     ours, _, reads = SCHEMA.partition("/")
     if name == ours and version.isdigit() and int(version) > int(reads):

@@ -63,6 +63,6 @@ PERSONAL: Mapping[str, Detector] = {
 """Looked for when they are asked for."""
 SECRET_KEYS = re.compile(
     r"^(?:.*[_-]|.*[a-z0-9](?=[A-Z]))?(?i:password|passwd|passphrase|secret|api[_-]?key"
-    r"|(?:access|refresh|auth|session)[_-]?token|authorization|private[_-]?key)$"
+    r"|(?:access|refresh|auth|session)[_-]?token|authorization|private[_-]?key)(?i:s?)$"
 )
-"""Names of values that are secret whatever they look like."""
+"""Names of values that are secret whatever they look like, and of objects and lists of such values."""

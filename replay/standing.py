@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 from redfirst.evaluators import ConfigurationError
@@ -20,6 +22,7 @@ Json = Any
 SCHEMA = "redfirst.proof/1"
 HELD_SCHEMA = "redfirst.held/1"
 SEAL = "proof_sha256"
+_VOID = "void: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,11 @@ class Standing:
     """SHA-256 of the events of the runs that were seen to fail."""
 
     @property
+    def void(self) -> bool:
+        """Whether there was a proof, or replays, of other bytes than these: it has stopped to count."""
+        return self.because.startswith(_VOID)
+
+    @property
     def gates(self) -> bool:
         """Whether a run of it counts."""
         return self.proven or self.held > 0
@@ -51,6 +59,21 @@ class Standing:
 def events_digest(execution: Execution) -> str:
     """SHA-256 of what an execution did, in hexadecimal."""
     return hashlib.sha256("\n".join(execution.events).encode()).hexdigest()
+
+
+def environment(executions: Sequence[Execution], *, network: bool) -> dict[str, Json]:
+    """Where executions were made, and what each was kept from: by the audit hook in Python, by the kernel in all code."""
+    kept = [set(execution.locked) for execution in executions]
+    return {
+        "redfirst": version("redfirst"),
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "platform": f"{platform.system().lower()}-{platform.machine()}",
+        "isolation": {
+            "audit_hook": ["files", *([] if network else ["network"])],
+            "kernel": sorted(set.intersection(*kept) if kept else ()),
+        },
+    }
 
 
 def bind(folder: Folder, body: Mapping[str, Json]) -> None:
@@ -91,7 +114,7 @@ def standing(folder: Folder) -> Standing:
                 f"{path}: schema is {proof['schema']!r}; this redfirst reads {SCHEMA}. Prove again."
             )
         if written != _text(proof) or proof.get(SEAL) != _seal(proof):
-            return Standing(proven=False, because=f"void: {PROOF_FILE} changed since the proof")
+            return Standing(proven=False, because=f"{_VOID}{PROOF_FILE} changed since the proof")
         recorded, level = dict(proof["files"]), Level(proof["level"])
         agent, rate = str(proof["agent"]["reference"]), proof.get("rate")
         counted = None if rate is None else (int(rate["red"]), int(rate["valid"]))
@@ -99,10 +122,10 @@ def standing(folder: Folder) -> Standing:
         control = str(proof.get("control", ""))
         events = frozenset(str(row["events_sha256"]) for row in proof["red"])
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
-        return Standing(proven=False, because=f"void: {PROOF_FILE} is damaged ({problem})")
+        return Standing(proven=False, because=f"{_VOID}{PROOF_FILE} is damaged ({problem})")
     changed = _changed(folder, recorded)
     if changed is not None:
-        return Standing(proven=False, because=f"void: {changed} changed since the proof", agent=agent)
+        return Standing(proven=False, because=f"{_VOID}{changed} changed since the proof", agent=agent)
     return Standing(
         proven=True,
         level=level,
@@ -129,13 +152,13 @@ def _held(folder: Folder) -> Standing:
         written = files.read(path)
         body: Mapping[str, Json] = json.loads(written)
         if written != _text(body) or body[SEAL] != _seal(body) or body["schema"] != HELD_SCHEMA:
-            return Standing(proven=False, because=f"void: {HELD_FILE} changed since the replays")
+            return Standing(proven=False, because=f"{_VOID}{HELD_FILE} changed since the replays")
         recorded, green = dict(body["files"]), int(body["green"])
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
-        return Standing(proven=False, because=f"void: {HELD_FILE} is damaged ({problem})")
+        return Standing(proven=False, because=f"{_VOID}{HELD_FILE} is damaged ({problem})")
     changed = _changed(folder, recorded)
     if changed is not None:
-        return Standing(proven=False, because=f"void: {changed} changed since the replays")
+        return Standing(proven=False, because=f"{_VOID}{changed} changed since the replays")
     return Standing(
         proven=False, held=green, because=f"a sample, green in {green} replays; never seen to fail"
     )

@@ -32,6 +32,11 @@ class Suite:
         return sum(not one.standing.gates for one in self.outcomes)
 
     @property
+    def void(self) -> int:
+        """How many of those were proven once, as something else than they are now."""
+        return sum(one.standing.void for one in self.outcomes)
+
+    @property
     def quarantined(self) -> int:
         """How many are in quarantine."""
         return sum(one.upkeep.quarantine is not None for one in self.outcomes)
@@ -74,7 +79,8 @@ class Suite:
             ", ".join(
                 f"{sum(one.outcome is kind for one in self.counted)} {kind.value}" for kind in RunOutcome
             ),
-            f"{drafts}{'' if self.with_drafts else ' not counted'}",
+            f"{drafts}{'' if self.with_drafts else ' not counted'}"
+            f"{f' ({self.void} void: changed since its proof)' if self.void else ''}",
             f"{self.quarantined} quarantined",
         ]
         out += [f"{self.overdue} with a quarantine that ran out"] * bool(self.overdue)

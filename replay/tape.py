@@ -203,7 +203,7 @@ class ModelTape:
             return HarnessStop(
                 StopKind.RECORDING_STALE,
                 f"{where} {what} changed since the recording ({was} → {is_now}): "
-                f"a recorded model cannot answer for it; use --mode tools.",
+                f"a recorded model cannot answer for it. 'redfirst drift' says what it was; use --mode tools.",
             )
         return _first_difference(where, recorded, now, number)
 

@@ -56,6 +56,8 @@ class Upkeep:
     """Only while it lasts."""
     overdue: Quarantine | None = None
     """A quarantine that has run out and still stands there: the scenario fails until it is taken away."""
+    ahead: Quarantine | None = None
+    """A quarantine of later days: the scenario counts till then."""
     expired: date | None = None
     """The day it expired on, once that is past."""
     stale: tuple[str, ...] = ()
@@ -69,6 +71,8 @@ class Upkeep:
             out.append(f"quarantined until {held.until} by {held.owner}: {held.reason}")
         if (late := self.overdue) is not None:
             out.append(f"its quarantine ended on {late.until}: repair it, or take the quarantine away")
+        if (later := self.ahead) is not None:
+            out.append(f"its quarantine begins on {later.since}: it counts until then")
         if self.expired is not None:
             who = f" ({self.owner})" if self.owner else ""
             out.append(f"expired on {self.expired}: confirm that its recorded answers still hold{who}")
@@ -87,10 +91,12 @@ def upkeep(folder: Path, *, at: float) -> Upkeep:
     stated = _read(folder / UPKEEP_FILE)
     held = stated.quarantine
     over = held is not None and today > held.until
+    ahead = held is not None and today < held.since
     return Upkeep(
         owner=stated.owner,
-        quarantine=None if over else held,
+        quarantine=None if over or ahead else held,
         overdue=held if over else None,
+        ahead=held if ahead else None,
         expired=stated.expires if stated.expires is not None and today >= stated.expires else None,
         stale=read_mark(folder).open,
     )

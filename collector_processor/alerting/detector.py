@@ -22,6 +22,9 @@ from redfirst.collector_processor.alerting.policy import (
 from redfirst.collector_processor.alerting.reference import KNOWN
 from redfirst.collector_processor.alerting.runs import Began, Observations, Observed
 
+_SETTLING_NS = 5 * 10**9
+"""By then the runs of a time are counted, unless a later version of one changes what was."""
+
 
 class Status(StrEnum):
     """What people are told."""
@@ -95,6 +98,8 @@ class Detector:
         self.told = dict(told or {})
         """The alerts that people know to be firing."""
         self.now: dict[Stream, Mark] = {}
+        self._settled: dict[Stream, Mark] = {}
+        """Where it stood a little before: runs that are stored while others are counted do not ask for everything again."""
         self._runs = Observations(policy.per_check)
 
     def horizon(self, now_ns: int) -> int:
@@ -126,7 +131,11 @@ class Detector:
             start = self.now.get(stream, base)
             changed = self._runs.changed(stream)
             if changed is not None and changed <= start.at_ns:
-                start = base
+                start = self._settled.get(stream, base)
+                if changed <= start.at_ns or start.at_ns < base.at_ns:
+                    start = base
+                if start.at_ns < now_ns - _SETTLING_NS:
+                    start = self._settled[stream] = followed(samples, start, policy, now_ns - _SETTLING_NS)
             self.now[stream] = followed(samples, start, policy, now_ns)
         changes = [
             change for stream in sorted(self.now) if (change := self._change(stream, now_ns)) is not None
@@ -198,6 +207,7 @@ class Detector:
         for stream, mark in list(self.now.items()):
             if stream not in there and stream not in self.told and mark.standing is not Standing.FIRING:
                 del self.now[stream]
+                self._settled.pop(stream, None)
                 self.bases.pop(stream, None)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 from redfirst.collector_processor.alerting.policy import ABANDONED, COVERAGE, INFRASTRUCTURE, Sample, Stream
 from redfirst.collector_processor.alerting.reference import KNOWN
@@ -18,6 +19,13 @@ from redfirst.replay.covering import recorded_signature
 from redfirst.replay.outcome import Signature
 
 _LONGEST = 300
+_T = TypeVar("_T")
+
+
+@lru_cache(maxsize=8192)
+def _shared(value: _T) -> _T:
+    """An equal value that is there already: very many runs are held, and what is said of them is mostly the same."""
+    return value
 
 
 class Began(NamedTuple):
@@ -66,25 +74,26 @@ def observed(versions: Sequence[StoredRun]) -> Observed:
     record = latest.record or {} if latest.state is RunState.SCORED else {}
     verdicts = record.get("verdicts") or ()
     could = [one for one in verdicts if severity_named(one["severity"]) >= Severity.FLAG]
+    trace_id = next(iter((latest.record or {}).get("trace_ids") or ()), latest.run_id)
     return Observed(
         run_id=latest.run_id,
         version=latest.version,
         judged_ns=latest.judged_ns,
         at_ns=min(scored, default=None),
-        tenant=latest.tenant,
-        agent=latest.agent or "",
-        session=(latest.record or {}).get("session_id") or "",
-        agent_version=((latest.record or {}).get("versions") or {}).get("agent") or "",
-        models=tuple(((latest.record or {}).get("versions") or {}).get("models") or ()),
-        trace_id=next(iter((latest.record or {}).get("trace_ids") or ()), latest.run_id),
+        tenant=_shared(latest.tenant),
+        agent=_shared(latest.agent or ""),
+        session=_shared((latest.record or {}).get("session_id") or ""),
+        agent_version=_shared(((latest.record or {}).get("versions") or {}).get("agent") or ""),
+        models=_shared(tuple(((latest.record or {}).get("versions") or {}).get("models") or ())),
+        trace_id=latest.run_id if trace_id == latest.run_id else trace_id,
         failed=tuple((one["check"], one["because"]) for one in could if one["outcome"] == Outcome.FAILED),
         signature=recorded_signature(one for one in could if one["outcome"] == Outcome.FAILED),
-        decided=frozenset(
-            one["check"] for one in could if one["outcome"] in (Outcome.FAILED, Outcome.PASSED)
+        decided=_shared(
+            frozenset(one["check"] for one in could if one["outcome"] in (Outcome.FAILED, Outcome.PASSED))
         ),
         ending=ending_of(record),
-        ended_because=termination_of(record).get("because", ""),
-        task=request_hash(record["request"]) if record.get("request") else "",
+        ended_because=_shared(termination_of(record).get("because", "")),
+        task=_shared(request_hash(record["request"]) if record.get("request") else ""),
         part=latest.state is RunState.PART,
     )
 
@@ -95,6 +104,8 @@ class Observations:
     def __init__(self, per_check: bool = False) -> None:
         self._per_check = per_check
         self._runs: dict[str, Observed] = {}
+        self._parts: set[str] = set()
+        """Of them, those that are in no stream; every other is in its agent's stream about coverage."""
         self._streams: dict[Stream, list[Sample]] = {}
         self._changed: dict[Stream, int] = {}
 
@@ -104,11 +115,13 @@ class Observations:
         if before is not None and before.version >= seen.version:
             return
         self._runs[seen.run_id] = seen
+        (self._parts.add if seen.part else self._parts.discard)(seen.run_id)
         gone, come = set(self._samples(before)), set(self._samples(seen))
         for stream, sample in gone - come:
             self._streams[stream].remove(sample)
+        held: dict[Sample, Sample] = {}
         for stream, sample in come - gone:
-            insort(self._streams.setdefault(stream, []), sample)
+            insort(self._streams.setdefault(stream, []), held.setdefault(sample, sample))
         for stream, sample in gone ^ come:
             self._changed[stream] = min(sample.at_ns, self._changed.get(stream, sample.at_ns))
 
@@ -150,23 +163,25 @@ class Observations:
 
     def forget(self, until_ns: int) -> None:
         """Let go of runs up to this time."""
-        self._runs = {
-            run_id: one
-            for run_id, one in self._runs.items()
-            if (one.judged_ns if one.at_ns is None else one.at_ns) > until_ns
-        }
-        for samples in self._streams.values():
-            del samples[: bisect_right(samples, until_ns, key=lambda sample: sample.at_ns)]
+        for run_id in [part for part in self._parts if _at(self._runs[part]) <= until_ns]:
+            self._parts.remove(run_id)
+            del self._runs[run_id]
+        for stream, samples in self._streams.items():
+            old = bisect_right(samples, until_ns, key=lambda sample: sample.at_ns)
+            if stream.about == COVERAGE:
+                for sample in samples[:old]:
+                    del self._runs[sample.run_id]
+            del samples[:old]
         self._streams = {stream: samples for stream, samples in self._streams.items() if samples}
         self._changed = {stream: at for stream, at in self._changed.items() if stream in self._streams}
 
     def _samples(self, seen: Observed | None) -> Iterator[tuple[Stream, Sample]]:
         if seen is None or seen.part:
             return
-        at_ns = seen.judged_ns if seen.at_ns is None else seen.at_ns
+        at_ns = _at(seen)
         about = Stream(seen.tenant, seen.agent, about=COVERAGE)
         unjudged = not seen.decided and seen.ending not in APART
-        yield about, Sample(at_ns, seen.run_id, unjudged)
+        yield about, Sample(at_ns, seen.run_id, unjudged, seen.session)
         if seen.at_ns is None:
             return
         yield from _endings(seen, at_ns)
@@ -182,6 +197,11 @@ class Observations:
             yield stream, sample
             if seen.task:
                 yield stream._replace(task=seen.task), sample
+
+
+def _at(seen: Observed) -> int:
+    """When it counts."""
+    return seen.judged_ns if seen.at_ns is None else seen.at_ns
 
 
 def _endings(seen: Observed, at_ns: int) -> Iterator[tuple[Stream, Sample]]:

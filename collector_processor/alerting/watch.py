@@ -26,12 +26,13 @@ from redfirst.collector_processor.posting.answers import wait_before
 from redfirst.collector_processor.settings import AlertSettings
 from redfirst.collector_processor.storing.store import Query, RunState, Store, StoredRun, StoreReader
 from redfirst.collector_processor.terminal import clean
-from redfirst.replay.covering import Covers, covers
+from redfirst.replay.covering import Covers
 
 OUTBOX = "alerts"
 """The outbox destination that this reads; ``Pipeline`` must be told of it."""
 _STATES = (RunState.SCORED, RunState.UNSCORED)
-_BATCH = 500
+_BATCH = 20_000
+"""Runs that are taken before streams are judged: of fewer, streams that are behind would be judged again and again."""
 _PAGE = 500
 _SHARE = 20
 """Judging streams may take this fraction of a core: the more runs there are, the rarer it is done."""
@@ -50,15 +51,15 @@ class Alerts:
         *,
         settings: AlertSettings,
         trace_url: str | None = None,
-        scenarios: Path | None = None,
+        covers: Callable[[], Covers] = Covers,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``scenarios`` is the folder of scenarios that failures may be kept by already."""
+        """``covers`` says which scenarios there are that keep a failure already."""
         self._policy = policy
         self._receivers = receivers
         self._settings = settings
         self._trace_url = trace_url
-        self._scenarios = scenarios
+        self._known = covers
         self._home = home
         self._say = say
         self._watch: Watch | None = None
@@ -76,7 +77,7 @@ class Alerts:
             say=self._say,
             settings=self._settings,
             trace_url=self._trace_url,
-            scenarios=self._scenarios,
+            covers=self._known,
         )
         self._watch.start()
 
@@ -105,14 +106,14 @@ class Watch:
         say: Callable[[str], None] = lambda _: None,
         settings: AlertSettings,
         trace_url: str | None = None,
-        scenarios: Path | None = None,
+        covers: Callable[[], Covers] = Covers,
         send: Send = send,
         wait: Callable[[int, float | None], float] = wait_before,
     ) -> None:
         self._policy = policy
         self._receivers = receivers
         self._trace_url = trace_url
-        self._scenarios = scenarios
+        self._known = covers
         self._store = store
         self._reader = reader
         self._file = file
@@ -205,10 +206,12 @@ class Watch:
 
     def _covers(self) -> Covers:
         """The scenarios as they are now: one that cannot be read covers nothing, and is said."""
-        known = Covers() if self._scenarios is None else covers(self._scenarios)
+        known = self._known()
         for problem in known.unreadable:
             self._metrics.add("redfirst_alert_failures_total", reason="scenario_unreadable")
             self._say(clean(f"alerts: {problem}"))
+        if known.untold:
+            self._say(clean(f"alerts: {known.said_untold}"))
         return known
 
     def _there(self, run: Observed) -> bool:

@@ -9,6 +9,8 @@ from redfirst.collector_processor.backends.getting import JsonApi, NotThere
 from redfirst.collector_processor.importing.jaeger import Jaeger as JaegerTraces
 from redfirst.evaluators.span import Span
 
+_TWO_DAYS = 2 * 24 * 3600 * 10**6
+
 
 class Jaeger:
     """A Jaeger query service; ``project`` is the service whose traces are looked through."""
@@ -35,8 +37,16 @@ class Jaeger:
             named = str(services[0]) if len(services) == 1 else None
         if named is None:
             return
-        answer = self._api.get("api", "traces", service=named, limit=most, lookback="2d")
+        answer = self._api.get("api", "traces", service=named, limit=most, **_around(like))
         found = [item for item in answer.get("data") or [] if item.get("spans")]
         found.sort(key=lambda item: -min(span["startTime"] for span in item["spans"]))
         for item in found:
             yield str(item["traceID"]).rjust(32, "0")
+
+
+def _around(like: Sequence[Span]) -> dict[str, int]:
+    """Two days before these spans to two days after them, in microseconds; without any, the last two, as Jaeger has it."""
+    if not like:
+        return {}
+    begin, end = min(span.start_ns for span in like), max(span.end_ns for span in like)
+    return {"start": begin // 1000 - _TWO_DAYS, "end": end // 1000 + _TWO_DAYS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 from pathlib import Path
 
 from redfirst.collector_processor.commands.samples import take_samples
@@ -16,11 +17,13 @@ from redfirst.collector_processor.recorded.sources import (
     recorded_runs,
 )
 from redfirst.collector_processor.rules_file import checks_of
-from redfirst.collector_processor.terminal import Screen, counted, near
+from redfirst.collector_processor.terminal import Screen, clean, counted, near
 from redfirst.evaluators import ConfigurationError, Outcome, Stop, flagged
-from redfirst.replay.covering import covers
+from redfirst.replay.covering import covers_of
 from redfirst.replay.freezing import RecordedRun, freeze
 from redfirst.replay.project import load_project
+from redfirst.replay.scenario import load
+from redfirst.replay.standing import standing
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +65,10 @@ def execute(options: argparse.Namespace) -> int:
     wanted, traces = followed(options.run, options.traces)
     recorded = recorded_runs(project, traces, checks)
     incident = recorded.named(wanted)
-    cover = covers(project.scenarios).of_run(incident.run, incident.verdicts)
+    known = covers_of(project)
+    cover = known.of_run(incident.run, incident.verdicts)
+    if cover is None and known.untold:
+        print(f"redfirst: {clean(known.said_untold)}", file=sys.stderr)
     draft = freeze(
         incident,
         checks,
@@ -72,13 +78,14 @@ def execute(options: argparse.Namespace) -> int:
     )
     url = Links.of_project(project).beside(incident.run.run_id, next(iter(incident.run.trace_ids), None))
     folder = Path(options.out) if options.out else project.scenarios / draft.scenario.id
-    draft.write(folder, replace=options.replace)
+    written = draft.write(folder, replace=options.replace)
     if options.json:
         print(
             json.dumps(
                 {
                     "scenario": draft.scenario.id,
                     "folder": str(folder),
+                    "written": written,
                     "targets": [check.id for check in draft.scenario.targets()],
                     "completeness": draft.scenario.completeness.model_dump(),
                     "control": "good.jsonl" in draft.files,
@@ -91,7 +98,7 @@ def execute(options: argparse.Namespace) -> int:
         )
         return 0
     screen = Screen()
-    screen.line(f"wrote {folder}")
+    screen.line(f"wrote {near(folder)}" if written else f"there already, as it was frozen: {near(folder)}")
     screen.para(draft.scenario.title, indent="  ")
     grades = draft.scenario.completeness.model_dump().items()
     screen.para(", ".join(f"{name} {grade}" for name, grade in grades), indent="  ")
@@ -103,8 +110,9 @@ def execute(options: argparse.Namespace) -> int:
         screen.para(f"replaced by pseudonyms: {counted(count, 'value')} ({name})", indent="  ")
     for note in draft.notes:
         screen.para(note, indent="  note: ", hang="        ")
+    verb = "prove" if written or not standing(load(folder)).proven else "run"
     print(
-        f"  next: redfirst prove {shlex.quote(near(folder))}"
+        f"  next: redfirst {verb} {shlex.quote(near(folder))}"
     )  # whole, however long: it is there to be copied
     return 0
 

@@ -17,7 +17,7 @@ from redfirst.collector_processor.terminal import Screen
 from redfirst.replay.holding import Holding, hold
 from redfirst.replay.project import load_project
 from redfirst.replay.proof import prove
-from redfirst.replay.report import Level, Report, Step
+from redfirst.replay.report import Level, Refusal, Report, Step
 from redfirst.replay.scenario import load
 from redfirst.replay.standing import Standing, standing
 from redfirst.replay.upkeep import upkeep
@@ -114,7 +114,8 @@ def show_end(screen: Screen, report: Report, before: Standing) -> None:
         screen.line(f"  PROVEN ({report.level.value})", "green", "bold")
     else:
         screen.line(f"  REFUSED: {report.refusal.value} (exit {report.exit_code})", "yellow", "bold")
-        if before.agent is not None and before.agent != report.agent:
+        other = before.agent is not None and before.agent != report.agent
+        if other and report.refusal is not Refusal.TRACE_NOT_RED:  # which no agent has a part in
             screen.para(
                 f"the agent that was seen to fail it: --agent {before.agent}", indent="  ", hang="      "
             )

@@ -27,6 +27,7 @@ from redfirst.collector_processor.settings import ServeSettings, configured, in_
 from redfirst.collector_processor.sinks.backends import backends
 from redfirst.collector_processor.sinks.delivery import Sinks
 from redfirst.evaluators.rules import load_rules
+from redfirst.replay.covering import Covers, covers_of
 from redfirst.replay.project import Project, load_project, project_at
 
 _OPEN_FILES = 65_536
@@ -53,7 +54,7 @@ def execute(options: argparse.Namespace) -> int:
     from redfirst.collector_processor.service import Service
 
     home = Home(Path(options.home) if options.home else project.home)
-    beside = _companions(settings, home, scenarios=project.scenarios, say=_say)
+    beside = _companions(settings, home, covers=lambda: covers_of(project), say=_say)
     tenants = configured_tenants(settings.tokens, os.environ)
     log_to(form=settings.log)
     _let_many_in()
@@ -87,7 +88,7 @@ def _companions(
     settings: ServeSettings,
     home: Home,
     *,
-    scenarios: Path,
+    covers: Callable[[], Covers],
     say: Callable[[str], None],
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[Companion, ...]:
@@ -107,7 +108,7 @@ def _companions(
             home.folder,
             settings=settings.alerts,
             trace_url=Links.of(settings, environment).template,
-            scenarios=scenarios,
+            covers=covers,
             say=say,
         ),
     )
@@ -119,5 +120,5 @@ def outbox_destinations(project: Project, home: Home) -> tuple[str, ...]:
     Raises:
         ConfigurationError: a setting is wrong, or a variable that it names is not set.
     """
-    beside = _companions(in_force(configured(project)), home, scenarios=project.scenarios, say=_say)
+    beside = _companions(in_force(configured(project)), home, covers=lambda: covers_of(project), say=_say)
     return tuple(name for companion in beside for name in companion.destinations)

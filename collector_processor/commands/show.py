@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +15,15 @@ from redfirst.collector_processor.recorded.sources import add_source_arguments, 
 from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.showing.page import page
 from redfirst.collector_processor.showing.view import View
-from redfirst.collector_processor.terminal import Screen
+from redfirst.collector_processor.terminal import Screen, clean
+from redfirst.evaluators import flagged
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.errors import ConfigurationError, UnreadableInput
 from redfirst.evaluators.prices import Cost, PriceTable, cost_of, cost_record
 from redfirst.evaluators.provenance import provenance
 from redfirst.evaluators.reading import read_runs
 from redfirst.evaluators.record import run_record
-from redfirst.replay.covering import covers
+from redfirst.replay.covering import covers_of
 from redfirst.replay.project import load_project
 from redfirst.replay.scenario import SCENARIO_FILE, load
 from redfirst.replay.standing import standing
@@ -78,6 +80,10 @@ def _of_traces(options: argparse.Namespace) -> View:
     wanted, asked = followed(options.run, options.traces)
     found = recorded_runs(project, asked, checks)
     recorded = found.named(wanted)
+    known = covers_of(project)
+    cover = known.of_run(recorded.run, recorded.verdicts)
+    if cover is None and known.untold and flagged(recorded.verdicts):
+        print(f"redfirst: {clean(known.said_untold)}", file=sys.stderr)
     traces = [word for path in asked or () for word in ("--traces", path)]
     rules = [] if options.rules is None else ["--rules", options.rules]
     return View(
@@ -87,7 +93,7 @@ def _of_traces(options: argparse.Namespace) -> View:
         sources=[*traces, *rules],
         origins=provenance(recorded.run, recorded.spans, recorded.logs) if options.explain else {},
         labels=found.labels(recorded.run.run_id),
-        cover=covers(project.scenarios).of_run(recorded.run, recorded.verdicts),
+        cover=cover,
     )
 
 

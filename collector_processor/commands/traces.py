@@ -18,7 +18,7 @@ from redfirst.collector_processor.storing.rows import row
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Label, Query, RunState
 from redfirst.collector_processor.terminal import WIDTH, Screen, clean, fit
-from redfirst.replay.covering import Covers, covers, recorded_signature
+from redfirst.replay.covering import Covers, covers_of, recorded_signature
 from redfirst.replay.project import load_project
 
 _WIDTHS = (("TRACE", 9), ("JUDGED", 15), ("AGENT", 14), ("SPANS", 6), ("VER", 4))
@@ -41,8 +41,8 @@ def execute(options: argparse.Namespace) -> int:
     """Print the runs, oldest verdict first."""
     home = home_of(options.home)
     project = load_project(Path.cwd())
-    known = covers(project.scenarios)
-    for problem in known.unreadable:
+    known = covers_of(project)
+    for problem in filter(None, (*known.unreadable, known.said_untold)):
         print(f"redfirst: {problem}", file=sys.stderr)
     links = Links.of_project(project)
     rows = list(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ssl import SSLError, create_default_context
 from urllib.parse import urlsplit
 
-from redfirst.collector_processor.journal.format import Signal
+from redfirst.collector_processor.journal.format import Record, Signal
 from redfirst.collector_processor.posting.poster import Tls, checked_headers, from_environment
 from redfirst.collector_processor.settings import ForwardSettings
 from redfirst.evaluators.errors import ConfigurationError
@@ -27,6 +27,8 @@ class Destination:
     compression: str = "none"
     tls: Tls | None = None
     signals: Collection[Signal] = ("traces", "logs")
+    tenants: Collection[str] | None = None
+    """Whose requests it gets; None for everyone's."""
     timeout: float = 10.0
     backlog: bool = False
     hold: float = 3 * 86_400.0
@@ -36,6 +38,10 @@ class Destination:
     def cursor(self) -> str:
         """Name of its cursor in the store."""
         return CURSOR + self.name
+
+    def takes(self, record: Record) -> bool:
+        """Whether it is sent such a request."""
+        return record.signal in self.signals and (self.tenants is None or record.tenant in self.tenants)
 
 
 def destinations(
@@ -66,6 +72,7 @@ def destinations(
             compression=entry.compression,
             tls=_tls(entry, where),
             signals=frozenset(entry.signals),
+            tenants=entry.tenants,
             timeout=entry.timeout,
             backlog=entry.backlog,
             hold=entry.hold_days * 86_400,

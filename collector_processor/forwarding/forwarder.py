@@ -130,7 +130,7 @@ class Forwarder:
         if self._position > START and missing > 0:
             self._count("redfirst_forward_missing_segments_total", missing)
         for placed in chunk:
-            if placed.record.signal in self.destination.signals:
+            if self.destination.takes(placed.record):
                 self._behind(placed.record.arrival_ns)
                 if not self._deliver(placed):
                     return

@@ -36,14 +36,15 @@ class Phoenix:
         return any(_ids(item) != (None, None) for item in _items(document)[:10])
 
     def records(self, documents: Sequence[Document]) -> Iterator[Record]:
-        marked = {_ids(item)[0] for document in documents for item in _items(document.value) if _marked(item)}
+        items = (item for document in documents for item in _items(document.value))
+        marked = {trace_id_of(_ids(item)[0]) for item in items if _marked(item)}
         for document in documents:
             many = not (isinstance(document.value, Mapping) and _ids(document.value) != (None, None))
             for number, item in enumerate(_items(document.value)):
                 yield Record(
                     where=f"{document.where}[{number}]" if many else document.where,
                     value=item,
-                    context={"marked": _ids(item)[0] in marked},
+                    context={"marked": trace_id_of(_ids(item)[0]) in marked},
                 )
 
     def spans(self, record: Record, place: Place) -> list[Span]:  # noqa: ARG002 - a span has its own ids and times

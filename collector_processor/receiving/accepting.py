@@ -24,7 +24,8 @@ from redfirst.collector_processor.receiving.refusals import (
     too_large,
 )
 from redfirst.collector_processor.receiving.request import Checked, check
-from redfirst.collector_processor.receiving.tenants import DEFAULT, Tenants
+from redfirst.collector_processor.receiving.tenants import Tenants
+from redfirst.collector_processor.settings import DEFAULT_TENANT
 from redfirst.evaluators.errors import UnreadableInput
 
 _BIG = 128 << 10
@@ -74,7 +75,7 @@ class Acceptor:
         return self.budget.share()
 
     async def accept(
-        self, body: bytes, signal: Signal, *, is_json: bool, protocol: str, tenant: str = DEFAULT
+        self, body: bytes, signal: Signal, *, is_json: bool, protocol: str, tenant: str = DEFAULT_TENANT
     ) -> Accepted:
         """Answer once the request is durable.
 

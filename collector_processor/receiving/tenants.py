@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from redfirst.collector_processor.posting.poster import from_environment
 from redfirst.collector_processor.receiving.refusals import Refusal, Refused
-from redfirst.collector_processor.settings import TokenSettings
+from redfirst.collector_processor.settings import DEFAULT_TENANT, TokenSettings
 from redfirst.evaluators.errors import ConfigurationError
 
-DEFAULT = "default"
-"""The tenant of everything while no tokens are configured."""
 TENANT_HEADER = "x-redfirst-tenant"
 """Names the tenant that a sender means; refused when its token is another's."""
 
@@ -34,7 +32,7 @@ class Tenants:
         Raises:
             Refused: no token, one that nobody has, or one of another tenant than the request names.
         """
-        tenant = self._of(headers.get("authorization", "")) if self._tokens else DEFAULT
+        tenant = self._of(headers.get("authorization", "")) if self._tokens else DEFAULT_TENANT
         meant = headers.get(TENANT_HEADER)
         if meant is not None and meant != tenant:
             raise Refused(

@@ -35,6 +35,9 @@ _AT_SCORER = 512
 _TICK = 0.25
 _GATHER = 0.02
 """Seconds that a verdict waits for others at the scorer, to share a transaction with them."""
+_QUEUE = 64
+"""Runs at the scorer that make a queue; the verdicts of a queue are late already, and are stored in fewer transactions."""
+_GATHER_QUEUED = 0.1
 _CHUNK = 32 << 20
 _SAVE_EVERY = 1.0
 _ID_DIGITS = 32
@@ -170,6 +173,10 @@ class Pipeline:
             return False
         return True
 
+    def _gather(self) -> float:
+        """How long a verdict waits for others: a commit costs as much as storing several runs."""
+        return _GATHER_QUEUED if self.assembly.away > _QUEUE else _GATHER
+
     def _busy(self) -> bool:
         return self._judgements.busy or len(self._joining) > 0
 
@@ -192,7 +199,7 @@ class Pipeline:
 
     def _until_next(self, now: float) -> float:
         if self._judgements.found:
-            return _GATHER
+            return self._gather()
         waiting = [at for at in (self.assembly.next_due(), self._joining.next_due()) if at is not None]
         due = min(waiting, default=None)
         if due is None or self.assembly.away >= _AT_SCORER:
@@ -269,7 +276,7 @@ class Pipeline:
         if not found:
             self._save(now)
             return
-        if self._judgements.away and now - self._judgements.gathering_since < _GATHER:
+        if self._judgements.away and now - self._judgements.gathering_since < self._gather():
             return
         cursor = self._cursor(without={one.cut.trace_id for one in found if one.cut is not None})
         whole = [one for one in found if one.landing is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -69,6 +69,8 @@ class Backend:
     sink: Sink
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tenants: Collection[str] | None = None
+    """Whose runs it is told of; None for everyone's."""
     timeout: float = 10.0
     hold: float = 3 * 86_400.0
     """Seconds that a run it does not take is tried."""
@@ -109,6 +111,7 @@ def backends(
             sink=kind.make(entry),
             url=url,
             headers=checked_headers(entry.headers, environment, where),
+            tenants=entry.tenants,
             timeout=entry.timeout,
             hold=entry.hold_days * 86_400,
             longest_wait=entry.longest_wait_seconds,

@@ -133,6 +133,8 @@ class Teller:
             sink.withdraw(before, self._send)
             self._store.tell(name, row.run_id, None)
             return "withdrawn"
+        if self.backend.tenants is not None and latest.tenant not in self.backend.tenants:
+            return "other_tenant"
         if latest.version > row.version:
             return "superseded"
         about = scores_of(latest, self._root(row.run_id, source))

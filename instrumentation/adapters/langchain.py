@@ -189,6 +189,14 @@ def _function(tool: Any) -> Callable[..., Any]:
     return found
 
 
+def _raise_own(answer: door.Answer) -> None:
+    """An error that a tool says of itself, as ``handle_tool_error`` knows it."""
+    if isinstance(answer, door.Failed) and answer.own:
+        from langchain_core.tools import ToolException
+
+        raise ToolException(str(answer.error))
+
+
 class _Played:
     """One call of a tool, answered where the tool's own function would have run: after its checks of the input."""
 
@@ -209,10 +217,12 @@ class _Played:
 
         def _run(*_args: Any, **_more: Any) -> Any:
             answer = self._asked()
+            _raise_own(answer)
             return self._told(answer, door.given(answer))
 
         async def _arun(*_args: Any, **_more: Any) -> Any:
             answer = self._asked()
+            _raise_own(answer)
             return self._told(answer, await door.arrived(answer))
 
         object.__setattr__(stand_in, "_run", _run)

@@ -33,6 +33,8 @@ def sessions(module: ModuleType) -> None:
         answer = standing.call(
             door.DoorCall(kind="tool", name=name, arguments=plain(arguments or {}), function=unannotated)
         )
+        if isinstance(answer, door.Failed) and answer.own:
+            return _result(str(answer.error), failed=True)
         value = await door.arrived(answer)
         return _result(value, failed=isinstance(answer, door.Played) and answer.failed)
 

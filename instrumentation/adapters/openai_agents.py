@@ -15,6 +15,7 @@ from redfirst.instrumentation.adapters.recorded import arguments_of, as_promised
 from redfirst.instrumentation.capture import plain
 
 _INVOKE = "_invoke_function_tool_with_metadata"
+_IMPLEMENTATION = "_invoke_tool_impl"
 
 
 def tools(module: ModuleType) -> None:
@@ -53,10 +54,20 @@ def tools(module: ModuleType) -> None:
             return value
 
         stand_in = copy.copy(function_tool)
-        stand_in.on_invoke_tool = answered
+        stand_in.on_invoke_tool = _guarded(function_tool.on_invoke_tool, answered, stand_in)
         return await invoke(function_tool=stand_in, context=context, arguments=arguments)
 
     setattr(module, _INVOKE, invoked)
+
+
+def _guarded(invoker: Any, answered: Callable[..., Any], stand_in: Any) -> Any:
+    """What answers, with whatever the program has the SDK make of an exception around it."""
+    if not hasattr(invoker, _IMPLEMENTATION):
+        return answered  # made by hand: what it makes of an exception is its own code, which is not run
+    again = copy.copy(invoker)
+    setattr(again, _IMPLEMENTATION, answered)
+    again._function_tool = stand_in
+    return again
 
 
 def _function(tool: Any) -> Callable[..., Any]:

@@ -30,11 +30,13 @@ def tools(module: ModuleType) -> None:
         )
 
         async def answered(_arguments: dict[str, Any], _context: Any) -> Any:
+            from pydantic_ai import ModelRetry
+
             answer = standing.call(call)
+            if isinstance(answer, door.Failed) and answer.own:
+                raise ModelRetry(str(answer.error))
             value = as_promised(await door.arrived(answer), function)
             if isinstance(answer, door.Played) and answer.failed:
-                from pydantic_ai import ModelRetry
-
                 raise ModelRetry(str(value))
             return value
 

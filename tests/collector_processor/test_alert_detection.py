@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redfirst.collector_processor.alerting import canary, drift
+from redfirst.collector_processor.alerting import detector as detector_module
 from redfirst.collector_processor.alerting.absence import absent, expected_runs, uncovered
 from redfirst.collector_processor.alerting.canary import Tally, look, probability_worse, regressed, required
 from redfirst.collector_processor.alerting.course import Mark, followed
@@ -21,6 +24,7 @@ from redfirst.collector_processor.alerting.policy import Policy, Sample, Standin
 from redfirst.collector_processor.alerting.reference import Reference, design_effect
 from redfirst.collector_processor.alerting.runs import Observed
 from redfirst.collector_processor.settings import AlertSettings
+from redfirst.evaluators.trajectory import Stop
 
 S = 1_000_000_000
 HOUR = 3600 * S
@@ -262,6 +266,62 @@ def test_verdicts_in_any_order_end_in_the_state_of_the_last_verdicts_in_time_ord
     assert shuffled.now[stream] == final.now[stream]
     assert asked.now[stream] == final.now[stream]
     assert final.now[stream].drift.known >= 100
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_runs_that_come_seconds_late_end_in_the_same_state_without_counting_everything_again(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy agent, looked at every two seconds: some runs are stored after those of the same time were counted, some
+    verdicts turn later. Only what is later than a few seconds asks for everything from the start."""
+    chance = random.Random(seed)
+    policy = Policy.of(AlertSettings(window_seconds=120, false_alarms_a_week=50, reference_settle_seconds=0))
+    coming: list[tuple[int, Observed]] = []
+    for n in range(900):
+        at = T0 + n * S
+        bad = chance.random() < (0.6 if 500 < n < 600 else 0.1)
+        first = Observed(
+            run_id=f"{n:032x}",
+            version=1,
+            judged_ns=at,
+            at_ns=at,
+            tenant="default",
+            agent="support",
+            failed=(("repeats", ""),) if bad else (),
+            decided=frozenset({"repeats"}),
+            ending=Stop.COMPLETED,
+        )
+        coming.append((at + int(chance.expovariate(1) * S), first))
+        if chance.random() < 0.01:
+            turned = replace(
+                first, version=2, judged_ns=at + 60 * S, failed=() if bad else (("repeats", ""),)
+            )
+            coming.append((at + 60 * S, turned))
+    coming.sort(key=lambda one: one[0])
+    end = T0 + 1000 * S
+    final, busy = Detector(policy), Detector(policy)
+    for _, seen in coming:
+        final.take(seen)
+    final.tick(end)
+    walked: list[int] = []
+
+    def counted(samples: Any, mark: Mark, policy: Policy, now_ns: int) -> Mark:
+        walked.append(sum(mark.at_ns < sample.at_ns <= now_ns for sample in samples))
+        return followed(samples, mark, policy, now_ns)
+
+    monkeypatch.setattr(detector_module, "followed", counted)
+    place = 0
+    for moment in range(T0, end + 1, 2 * S):
+        while place < len(coming) and coming[place][0] <= moment:
+            busy.take(coming[place][1])
+            place += 1
+        busy.tick(moment)
+
+    about = [stream for stream in final.now if stream.about != "coverage"]
+    assert len(about) == 3
+    assert [busy.now[stream] for stream in about] == [final.now[stream] for stream in about]
+    turns = sum(seen.version == 2 for _, seen in coming)
+    assert sum(walked) < 900 * (12 + 2 * turns)
 
 
 def test_a_day_that_is_judged_anew_is_taken_back() -> None:

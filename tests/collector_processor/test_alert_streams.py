@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -150,6 +151,28 @@ def test_both_rates_are_told_with_their_denominators() -> None:
     assert (body["flagged"], body["judged"], body["of_all"]) == (20, 40, [25, 45])
     assert (body["infrastructure"], body["abandoned"]) == (2, 3)
     assert body["text"].endswith("; beside them 2 ended by infrastructure and 3 abandoned: 25 of 45 in all")
+
+
+def test_what_is_too_old_is_forgotten_and_what_all_runs_say_is_held_once() -> None:
+    """Memory: parts, which are in no stream, go like the others; a later version of what went is a run like any other."""
+    held = Observations()
+    runs = [run(n) for n in range(4)]
+    held.take(runs[0])
+    held.take(replace(runs[1], part=True))
+    held.take(replace(runs[2], part=True))
+    held.take(runs[3])
+    assert held.run(runs[2].run_id).part
+    held.forget(runs[2].judged_ns - 1)
+    assert set(held._runs) == {runs[2].run_id, runs[3].run_id}
+    assert [sample.run_id for sample in held.samples(AGENT)] == [runs[3].run_id]
+    held.take(replace(runs[0], version=2))
+    held.take(replace(runs[2], version=2))
+    assert [sample.run_id for sample in held.samples(AGENT)] == [runs[n].run_id for n in (0, 2, 3)]
+    held.forget(runs[3].judged_ns)
+    assert (held._runs, held._parts, list(held.streams())) == ({}, set(), [])
+
+    first, second = (observed([replace(stored("completed"), run_id=name * 32)]) for name in "ab")
+    assert first.decided is second.decided
 
 
 def nine_in_ten(first: int, count: int, task: str) -> list[Observed]:

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+import uvicorn
 
 from redfirst.collector_processor.receiving.refusals import Refusal
 from tests.otlp.items import proves
 
-uvicorn = pytest.importorskip("uvicorn")
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\n"
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bytes]]

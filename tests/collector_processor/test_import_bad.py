@@ -173,3 +173,19 @@ def test_no_record_breaks_an_import(data: st.DataObject):
             except BadRecord:
                 continue
             encode_traces(spans)
+
+
+@pytest.mark.parametrize("bad", [[], {}, None, 5.0])
+def test_a_trace_id_that_is_none_costs_its_span_alone(bad: object) -> None:
+    """Also where redfirst's own marks are looked for first, in all spans of the files."""
+    ours = {"attributes": {"redfirst.run": "x"}, "context": {"trace_id": bad, "span_id": "1" * 16}}
+    whole = {
+        "context": {"trace_id": "2" * 32, "span_id": "1" * 16},
+        "start_time": "2026-01-01T00:00:00+00:00",
+    }
+    form = next(one for one in FORMATS if one.name == "phoenix")
+    first, second = form.records([Document(where="", value={"data": [ours, whole]})])
+
+    with pytest.raises(BadRecord, match=r"expected a span with context\.trace_id"):
+        form.spans(first, Place(source="x", number=0))
+    assert [span.trace_id for span in form.spans(second, Place(source="x", number=1))] == ["2" * 32]

@@ -319,3 +319,28 @@ def test_a_large_run_does_not_delay_the_others(tmp_path):
         [Job(run_id="giant", positions=(), spans=100_000), Job(run_id="next", positions=(), spans=20)]
     )
     assert made == [["small", "next"], ["giant"]]
+
+
+def test_a_run_is_always_judged_by_the_same_of_several_scorers():
+    """Else an answer that knows less of it could be stored after one that knows more. All of them get work."""
+    made: list[list[str]] = []
+
+    class Lane:
+        alive = True
+
+        def __init__(self) -> None:
+            self.jobs: list[str] = []
+            made.append(self.jobs)
+
+        def submit(self, jobs):
+            assert jobs
+            self.jobs.extend(job.run_id for job in jobs)
+
+    lanes = Lanes(Lane, usual=3)  # type: ignore[arg-type]
+    jobs = [Job(run_id=f"{n:032x}", positions=(), spans=20) for n in range(60)]
+    lanes.submit(jobs)
+    first = [list(lane) for lane in made]
+    lanes.submit(jobs)
+    assert [len(lane) > 0 for lane in first] == [True] * 3
+    assert sorted(name for lane in first for name in lane) == sorted(job.run_id for job in jobs)
+    assert made == [lane * 2 for lane in first]

@@ -50,6 +50,23 @@ def test_the_budget_holds_the_largest_request():
         in_force(ServeSettings(max_body_bytes=100), {"REDFIRST_RECEIVE_BYTES": "99"})
 
 
+@pytest.mark.parametrize("kind", ["forward", "sinks"])
+def test_a_destination_of_a_tenant_that_there_is_not_is_refused(tmp_path, kind):
+    """A typo would send nothing and say nothing."""
+    more = ", kind: otlp" if kind == "sinks" else ""
+    there = f"serve:\n  {kind}: [{{name: b, endpoint: 'http://h', tenants: [suport]{more}}}]\n"
+    project = tmp_path / "redfirst.yaml"
+    project.write_text(there)
+    with pytest.raises(ConfigurationError, match=r"nobody sends as suport; there are no tokens"):
+        configured(load_project(tmp_path))
+    project.write_text(f"{there}  tokens: [{{tenant: support, token: 'env:T'}}]\n")
+    with pytest.raises(ConfigurationError, match=rf"{kind}: .*b: tenants: .*suport; tokens are of support"):
+        configured(load_project(tmp_path))
+    project.write_text(f"{there}  tokens: [{{tenant: suport, token: 'env:T'}}]\n")
+    (entry,) = getattr(configured(load_project(tmp_path)), kind)
+    assert entry.tenants == ["suport"]
+
+
 def test_the_service_listens_on_loopback_unless_told():
     """Nobody else's network is let in by default."""
     assert ServeSettings().host == "127.0.0.1"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,17 +51,25 @@ class Bench:
         )
         self.now = time.time()
 
-    def judged(self, trace_id: str, *verdicts: Any, parent: str | None = None, span_id: str = ROOT) -> None:
+    def judged(
+        self,
+        trace_id: str,
+        *verdicts: Any,
+        parent: str | None = None,
+        span_id: str = ROOT,
+        tenant: str = "default",
+    ) -> None:
         """Store a version of a run, with one more span."""
         span = Span(
             trace_id=trace_id, span_id=span_id, parent_id=parent, name="support", start_ns=1, end_ns=5
         )
         body = encode_traces([span])
-        record = Record(signal="traces", tenant="default", arrival_ns=1, body=body)
+        record = Record(signal="traces", tenant=tenant, arrival_ns=1, body=body)
         position: Position = self.journal.append(record, check(body, "traces").heads).result(10)
         failed = [one for one in verdicts if one["outcome"] == "failed"]
         landing = Landing(
             run_id=trace_id,
+            tenant=tenant,
             state=RunState.SCORED,
             spans=1,
             span_set_hash=f"h{position}",
@@ -150,6 +159,23 @@ def test_a_version_that_was_superseded_is_not_sent(bench: Bench) -> None:
         "redfirst.termination": "passed",
     }
     assert not [path for path in sent(bench).asked if path.startswith(("PATCH", "DELETE"))]
+
+
+def test_a_backend_of_one_tenant_hears_nothing_of_anothers(tmp_path: Path) -> None:
+    """The row is done, and counted as what it was."""
+    made = Bench(tmp_path, Faulty())
+    made.teller.backend = replace(made.backend, tenants=("support",))
+    made.judged(OTHER, *FLAGGED)
+    made.judged("34" * 16, *FLAGGED, tenant="support")
+    made.round()
+
+    assert sent(made).asked
+    assert all("34" * 16 in asked for asked in sent(made).asked)
+    assert made.waiting() == []
+    told = {"sink": "there", "reason": "ok"}
+    assert made.metrics.value("redfirst_sink_runs_total", outcome="other_tenant", **told) == 1
+    assert made.metrics.value("redfirst_sink_runs_total", outcome="delivered", **told) == 1
+    made.close()
 
 
 def test_an_erased_run_is_withdrawn_and_then_forgotten(bench: Bench) -> None:

@@ -15,6 +15,7 @@ import pytest
 from redfirst.collector_processor.cli import main
 from redfirst.collector_processor.journal.format import Position
 from redfirst.collector_processor.storing import sqlite_schema
+from redfirst.collector_processor.storing.expiring import expire
 from redfirst.collector_processor.storing.sqlite import SqliteStore
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import (
@@ -366,6 +367,22 @@ def test_a_run_expires_and_its_late_spans_do_not_bring_it_back(store: Store):
     assert known is not None
     assert known.state is RunState.EXPIRED
     assert not store.land([SECOND], cursor=CURSOR)[0].new
+
+
+def test_all_that_is_too_old_expires_in_one_round_unless_its_time_is_over(store: Store):
+    """Else a store that takes more runs than one transaction lets go of would grow without end."""
+    store.land([replace(FIRST, run_id=f"{n:032x}", judged_ns=n) for n in range(9)], cursor=CURSOR)
+    pauses: list[float] = []
+
+    def round_of(*times: float) -> int:
+        clock = iter(times)
+        return expire(
+            store, 8, at_ns=60, seconds=2, at_once=2, clock=lambda: next(clock), pause=pauses.append
+        )
+
+    assert (round_of(0, 1, 2), len(pauses)) == (4, 1)
+    assert round_of(0, 0, 0) == 4
+    assert [run.run_id for run in store.runs(Query())] == [f"{8:032x}"]
 
 
 def part(trace: str, meetings: list[str], *, of: str | None = None, at: int = 1) -> Landing:

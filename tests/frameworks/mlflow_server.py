@@ -67,6 +67,12 @@ class Mlflow:
                 time.sleep(0.5)
         raise AssertionError(f"MLflow is not ready: {self._log.read_text()[-2000:]}")
 
+    @property
+    def pid(self) -> int:
+        """Of the process that was started."""
+        assert self._started is not None
+        return self._started.process.pid
+
     def end(self) -> None:
         """Stop it."""
         if self._started is not None:

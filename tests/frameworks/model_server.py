@@ -22,6 +22,8 @@ class Script:
     request: str
     turns: Sequence[Sequence[Call]]
     answer: str
+    insists: bool = False
+    """Whether the model makes its calls once more where it is told of an error."""
 
 
 VERIFY = ("verify_identity", {"customer_id": "C-7"})
@@ -154,30 +156,38 @@ def _events(answer: dict[str, Any]) -> bytes:
     return "".join(lines).encode()
 
 
+_ERRORS = ("error occurred", "could not be completed")
+"""Of the OpenAI Agents SDK's own text for an exception, and of the fault that is put in."""
+
+
 def _call_id(name: str, turn: int, place: int) -> str:
     return f"call_{name}_{turn}_{place}"
 
 
-def _turn(said: Sequence[str], script: Script, name: str, body: dict[str, Any]) -> tuple[int, Sequence[Call]]:
-    """The number of the model's next turn and the calls it makes in it, from the ids of those it made; no call of a
-    tool that it is not offered."""
+def _turn(
+    said: Sequence[str], script: Script, name: str, body: dict[str, Any], told: str
+) -> tuple[str, int, Sequence[Call]]:
+    """What begins the ids of the model's next calls, the number of its turn and the calls, from the ids of those it made
+    and what it was told last; no call of a tool that it is not offered."""
     offered = [tool.get("function", tool).get("name") for tool in body.get("tools") or ()]
     turn = 0
     while _call_id(name, turn, 0) in said:
         turn += 1
+    if script.insists and turn and any(word in told for word in _ERRORS):
+        name, turn = f"{name}_again", turn - 1
     wanted = script.turns[turn] if turn < len(script.turns) else ()
-    return turn, [call for call in wanted if call[0] in offered]
+    return name, turn, [call for call in wanted if call[0] in offered]
 
 
 def _chat(body: dict[str, Any], name: str, script: Script) -> dict[str, Any]:
     """The answer of ``/v1/chat/completions``."""
     said = [call["id"] for message in body["messages"] for call in message.get("tool_calls") or ()]
-    turn, calls = _turn(said, script, name, body)
+    ids, turn, calls = _turn(said, script, name, body, str(body["messages"][-1].get("content")))
     message: dict[str, Any] = {"role": "assistant", "content": None if calls else script.answer}
     if calls:
         message["tool_calls"] = [
             {
-                "id": _call_id(name, turn, place),
+                "id": _call_id(ids, turn, place),
                 "type": "function",
                 "function": {"name": tool, "arguments": json.dumps(arguments)},
             }
@@ -204,12 +214,12 @@ def _response(body: dict[str, Any], name: str, script: Script) -> dict[str, Any]
     """The answer of ``/v1/responses``."""
     given = body["input"] if isinstance(body["input"], list) else []
     said = [item["call_id"] for item in given if item.get("type") == "function_call"]
-    turn, calls = _turn(said, script, name, body)
+    ids, turn, calls = _turn(said, script, name, body, str(given[-1].get("output")) if given else "")
     output: list[dict[str, Any]] = [
         {
             "type": "function_call",
-            "id": f"fc_{name}_{turn}_{place}",
-            "call_id": _call_id(name, turn, place),
+            "id": f"fc_{ids}_{turn}_{place}",
+            "call_id": _call_id(ids, turn, place),
             "name": tool,
             "arguments": json.dumps(arguments),
             "status": "completed",

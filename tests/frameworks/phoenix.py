@@ -56,6 +56,12 @@ class Phoenix:
                 time.sleep(0.3)
         raise AssertionError(f"Phoenix is not ready: {self._log.read_text()[-2000:]}")
 
+    @property
+    def pid(self) -> int:
+        """Of the process that was started."""
+        assert self._started is not None
+        return self._started.process.pid
+
     def end(self) -> None:
         """Stop it."""
         if self._started is not None:

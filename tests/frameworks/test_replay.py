@@ -26,7 +26,10 @@ from .recorder import Recorder
 CANCEL = ("cancel_order", {"order_id": "A-42", "reason": "changed my mind – à bientôt"})
 SCRIPTS = {
     "verified": Script(
-        request="I am C-7. Cancel my order A-42.", turns=([VERIFY], [CANCEL]), answer="It is cancelled."
+        request="I am C-7. Cancel my order A-42.",
+        turns=([VERIFY], [CANCEL]),
+        answer="It is cancelled.",
+        insists=True,
     ),
     "unverified": Script(request="Cancel A-42, quickly.", turns=([CANCEL],), answer="That is dealt with."),
 }
@@ -234,3 +237,32 @@ def test_a_fault_of_the_model_is_proven_and_a_guard_in_the_code_seen_green(desk:
     assert live > asked  # what the guard changes no recording answers
     assert "1 GREEN" in desk.redfirst("run")
     assert len(desk.model.requests) == live
+
+
+RECOVERS = {
+    "langgraph": {"error": "recovers", "timeout": "breaks off"},
+    "openai-agents": {"error": "recovers", "timeout": "recovers"},
+    "pydantic-ai": {"error": "recovers", "timeout": "breaks off"},
+}
+"""What becomes of a fault at the first tool: a tool that says that it failed is asked again by the model; the Agents SDK
+tells the model of any exception, the others end the run by one that nothing handles."""
+HANDLED = ("get_order.handle_tool_error = True", "verify_identity.handle_tool_error = True")
+
+
+def test_a_fault_is_put_in_where_the_program_and_its_framework_would_meet_it(
+    desk: Desk, request: pytest.FixtureRequest
+) -> None:
+    """Each framework makes of a tool's error what it makes of it in production, and so the agent recovers or not."""
+    framework = request.node.callspec.params["desk"]
+    desk.write()
+    run = desk.answer("verified")
+    desk.redfirst("freeze", run)
+    desk.write(desk.program.mended, *([HANDLED] if framework == "langgraph" else []))
+
+    found = desk.lines("run", "--draft", "--inject", "error,timeout", code=1)
+
+    assert (found[0]["outcome"], found[0]["inject"]) == ("GREEN", None)
+    read = {tuple(one["inject"]): one["recovery"].replace("_", " ") for one in found[1:]}
+    assert {kind: read["verify_identity", kind] for kind in ("error", "timeout")} == RECOVERS[framework]
+    assert all(one["injected"] for one in found[1:])
+    assert len(read) == 4

@@ -239,7 +239,7 @@ def test_a_recorded_stream_of_which_the_pieces_are_not_known_is_a_fault(spans: A
 
 
 def test_with_nobody_at_the_door_it_costs_one_context_variable_read(spans: Any) -> None:
-    """A traced call asks ``interceptor`` once and does no other work for a replay's sake."""
+    """A traced call looks once who stands there and does no other work for a replay's sake."""
 
     @tool
     def look(x: int) -> int:
@@ -253,7 +253,7 @@ def test_with_nobody_at_the_door_it_costs_one_context_variable_read(spans: Any) 
         name = frame.f_code.co_qualname if sys.version_info >= (3, 11) else frame.f_code.co_name
         if event == "call":
             entered.append(f"{frame.f_globals.get('__name__')}.{name}")
-        if event == "c_call" and frame.f_code is door.interceptor.__code__:
+        if event == "c_call" and frame.f_code is look.__code__:  # type: ignore[attr-defined]
             inside.append(arg.__qualname__)
 
     sys.setprofile(count)
@@ -262,8 +262,8 @@ def test_with_nobody_at_the_door_it_costs_one_context_variable_read(spans: Any) 
     finally:
         sys.setprofile(None)
 
-    assert [name for name in entered if name.startswith(door.__name__)] == [f"{door.__name__}.interceptor"]
+    assert not [name for name in entered if name.startswith(door.__name__)]
     assert inside == ["ContextVar.get"]
-    assert entered.count(f"{kinds.__name__}.Kind.offer") == 1
+    assert f"{kinds.__name__}.Kind.offer" not in entered
     assert entered.count("redfirst.instrumentation.arguments.Arguments.name") == 1
     assert "redfirst.instrumentation.capture.plain" not in entered

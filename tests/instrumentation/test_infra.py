@@ -14,8 +14,7 @@ from redfirst.instrumentation.infra import fault_of
 
 def http_library() -> Any:
     """httpx, or what the vendors' clients of today use in its place."""
-    found = next((name for name in ("httpx", "httpx2") if importlib.util.find_spec(name)), None)
-    return pytest.importorskip("httpx") if found is None else importlib.import_module(found)
+    return importlib.import_module("httpx" if importlib.util.find_spec("httpx") else "httpx2")
 
 
 def httpx_errors() -> list[tuple[BaseException, str | None]]:
@@ -35,7 +34,7 @@ def httpx_errors() -> list[tuple[BaseException, str | None]]:
 
 
 def requests_errors() -> list[tuple[BaseException, str | None]]:
-    requests = pytest.importorskip("requests")
+    requests = importlib.import_module("requests")
     answer = requests.Response()
     answer.status_code = 502
     return [
@@ -48,7 +47,7 @@ def requests_errors() -> list[tuple[BaseException, str | None]]:
 
 
 def aiohttp_errors() -> list[tuple[BaseException, str | None]]:
-    aiohttp = pytest.importorskip("aiohttp")
+    aiohttp = importlib.import_module("aiohttp")
     return [
         (aiohttp.ServerTimeoutError(), "timeout"),
         (aiohttp.ServerDisconnectedError(), "connection"),
@@ -58,7 +57,7 @@ def aiohttp_errors() -> list[tuple[BaseException, str | None]]:
 
 
 def vendor_errors(name: str) -> list[tuple[BaseException, str | None]]:
-    vendor: Any = pytest.importorskip(name)
+    vendor: Any = importlib.import_module(name)
     httpx = http_library()
     request = httpx.Request("POST", "http://x")
 
@@ -79,7 +78,7 @@ def vendor_errors(name: str) -> list[tuple[BaseException, str | None]]:
 
 
 def grpc_errors() -> list[tuple[BaseException, str | None]]:
-    grpc = pytest.importorskip("grpc")
+    grpc = importlib.import_module("grpc")
 
     class Failed(grpc.RpcError):
         def __init__(self, code: Any) -> None:

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace import (
     ConcurrentMultiSpanProcessor,
     ReadableSpan,
@@ -24,7 +27,20 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, Sampler, TraceIdRatioBased
 
-from redfirst.instrumentation import agent, configure, current_run, fast_spans, model, provider, tool, tracing
+from redfirst.instrumentation import (
+    agent,
+    configure,
+    current_run,
+    fast_spans,
+    faults,
+    guard,
+    model,
+    otlp_bytes,
+    otlp_sending,
+    provider,
+    tool,
+    tracing,
+)
 
 PROGRAM = Path(__file__).parent / "programs" / "pipeline.py"
 
@@ -32,8 +48,6 @@ PROGRAM = Path(__file__).parent / "programs" / "pipeline.py"
 @pytest.mark.parametrize("kind", ["plain", "phoenix", "instrument"])
 def test_a_hosts_own_sampler_processor_and_exporter_meet_ordinary_spans(kind: str) -> None:
     """The same assertions over the SDK, Phoenix' ``register`` and ``opentelemetry-instrument``."""
-    for module in {"phoenix": ["phoenix.otel"], "instrument": ["opentelemetry.distro"]}.get(kind, []):
-        pytest.importorskip(module)
     command = [sys.executable, str(PROGRAM), kind]
     if kind == "instrument":
         from importlib.metadata import entry_points
@@ -202,6 +216,123 @@ def test_the_fast_way_makes_what_the_sdk_makes(
     assert (fast_kind is fast_spans.FastTracing) is (limits in ("usual", "none"))
     assert fast == slow
     assert bool(fast) is (sampler != "off")
+
+
+def parsed(body: bytes) -> list[Any]:
+    """Each span of a request with what it shares with others."""
+    return [
+        (resource.resource, resource.schema_url, scope.scope, scope.schema_url, span)
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_our_bytes_say_what_the_sdks_encoder_says(edits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Field by field: runs, errors, events, remote parents; values of every type; spans of others in between."""
+    exporter = InMemorySpanExporter()
+    made = TracerProvider(shutdown_on_exit=False)
+    if edits:
+        made.add_span_processor(Edits())
+    made.add_span_processor(SimpleSpanProcessor(exporter))
+    configure(provider=made)
+    values = [
+        "é" * 20_000,
+        "",
+        True,
+        False,
+        0,
+        -1,
+        2**63 - 1,
+        -(2**63),
+        300,
+        1.5,
+        float("inf"),
+        "x" * 60,
+        2**63,
+        "\ud800",
+    ]
+    for state in (None, trace.TraceState([("a", "b")])):
+        context = trace.SpanContext(
+            77, 88, is_remote=True, trace_flags=trace.TraceFlags(1), trace_state=state
+        )
+        with trace.use_span(trace.NonRecordingSpan(context)):
+            handle("x")
+            with made.get_tracer("other", "1.2", "https://example.org/schema").start_as_current_span(
+                "theirs"
+            ):
+                look("x" * 300)
+    for value in [*values, b"raw", [1, 2], {"a": [None]}]:
+
+        @tool
+        def write(x: Any = value) -> None:
+            trace.get_current_span().set_attribute("x", x)
+
+        write()
+        write()
+
+    spans = exporter.get_finished_spans()
+    assert len(spans) > 40
+    assert sorted(map(str, parsed(otlp_bytes.request(spans)))) == sorted(
+        map(str, parsed(encode_spans(spans).SerializeToString()))
+    )
+    quick = [span for span in spans if isinstance(span, fast_spans.FastSpan) and span.plain() is not None]
+    assert (len(quick) > 20) is not edits
+
+
+def test_a_span_that_cannot_be_encoded_is_left_out_alone(spans: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is counted, and the others of its batch are sent."""
+    monkeypatch.setattr(guard, "raise_faults", False)
+
+    @tool
+    def write(name: str) -> None:
+        trace.get_current_span().update_name(name)
+
+    for name in ("a", "\ud800", "b"):
+        write(name)
+
+    assert [span.name for *_, span in parsed(otlp_bytes.request(spans.all()))] == ["a", "b"]
+    assert faults() == {"encode a span": 1}
+
+
+def test_the_exporter_sends_our_bytes_where_the_sdks_own_is_as_it_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise it is the SDK's, unchanged."""
+    ours = otlp_sending.exporter("http://127.0.0.1:9")
+    assert isinstance(ours, OTLPSpanExporter)
+    assert ours.export.__func__.__globals__["encode_spans"] is otlp_sending._Request  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(OTLPSpanExporter, "export", lambda self, spans: None)
+    assert type(otlp_sending.exporter("http://127.0.0.1:9")) is OTLPSpanExporter
+
+
+WRITTEN: dict[str, list[tuple[Any, Any]]] = {
+    "again": [("a", "1"), ("b", True), ("a", 2.5), ("c", 10**30)],
+    "no value": [("a", None), ("b", [1, None]), ("c", ["x", 1]), ("d", object()), ("e", "\ud800")],
+    "no key": [("", 1), (7, 1), (None, "x"), ("a", 1)],
+    "subclasses": [(type("S", (str,), {})("a"), type("T", (str,), {})("v")), ("b", type("I", (int,), {})(3))],
+    "too many": [(f"k{number}", number) for number in range(200)] + [("k150", "again")],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("written", WRITTEN)
+def test_an_attribute_set_by_hand_is_what_the_sdk_makes_of_it(written: str) -> None:
+    """Values, their order, and how many were dropped."""
+
+    def seen_of(way: type[tracing.Tracing]) -> tuple[Any, ...]:
+        made = TracerProvider(shutdown_on_exit=False, sampler=ALWAYS_ON)
+        used = way(made, made.get_tracer("t"))
+        span: Any = used.start("s", {}, Context(), used.decide(Context()))
+        for key, value in WRITTEN[written]:
+            span.set_attribute(key, value)
+        used.finish(span, {}, trace.Status(trace.StatusCode.OK))
+        span.set_attribute("late", 1)
+        return [(key, str(value)) for key, value in span.attributes.items()], span.dropped_attributes
+
+    assert seen_of(fast_spans.FastTracing) == seen_of(tracing.Tracing)
 
 
 def test_a_span_can_be_copied_and_takes_nothing_after_its_end(

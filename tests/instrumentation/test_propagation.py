@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from opentelemetry import trace
 
 from redfirst.instrumentation import (
@@ -244,7 +245,6 @@ def test_log_records_carry_trace_and_span_id(spans: Any, lines: io.StringIO) -> 
 
 def test_structlog_events_carry_them_too(spans: Any) -> None:
     """The processor stands in structlog's own chain."""
-    structlog = pytest.importorskip("structlog")
     out = io.StringIO()
     log = structlog.wrap_logger(
         structlog.PrintLogger(out), processors=[trace_ids, structlog.processors.JSONRenderer(sort_keys=True)]

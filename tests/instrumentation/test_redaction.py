@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -15,6 +17,7 @@ from redfirst.instrumentation import (
     Pattern,
     Redaction,
     agent,
+    capture,
     configure,
     current_run,
     faults,
@@ -25,6 +28,8 @@ from redfirst.instrumentation import (
     session,
     tool,
 )
+from redfirst.instrumentation.fast_spans import FastSpan
+from redfirst.instrumentation.otlp_bytes import request
 from redfirst.instrumentation.redaction import FAILED, PATTERNS, Redactor
 
 
@@ -75,12 +80,51 @@ def test_a_secret_with_quotes_and_escapes_leaves_nothing_behind(secret: str, wri
     assert "TAIL" not in redactor(keys=["password"]).text(text)[0]
 
 
+PIECES = ("password", "'", '"', "=", ": ", "{", "a@b.org", "sk-", "x" * 20, "\\", "é")
+SAID = (
+    "password='hunter2'",
+    "{'Token': 'abc'}",
+    'token="abc"',
+    "password = 'x",
+    "'token'",
+    "sk-" + "x" * 20,
+    "4111111111111111",
+)
+TEXTS = st.one_of(
+    st.sampled_from((*PIECES, *SAID)), st.lists(st.sampled_from((*PIECES, *SAID)), max_size=5).map("".join)
+)
+VALUES = st.recursive(
+    st.one_of(TEXTS, st.integers(-3, 10**17), st.booleans(), st.none()),
+    lambda inside: (
+        st.lists(inside, max_size=3)
+        | st.dictionaries(st.one_of(TEXTS, st.sampled_from(["a", "password", "b"])), inside, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(VALUES)
+@example({"a": {"password": "hunter2"}})
+def test_a_value_without_secrets_is_let_through_only_where_the_long_way_finds_none(value: Any) -> None:
+    """The quick look at most values and the walk through them agree."""
+    rules: dict[str, Any] = {"keys": ["password", "token"], "patterns": ["email", "api_key", "card"]}
+    made, walking = redactor(**rules), redactor(**rules)
+    made.json({"a": 1, "b": 2})  # keys that it has met are looked at no more
+
+    quick, found = made.json(value)
+    data, by = walking.data(json.loads(capture.to_json(value)))
+
+    assert (json.loads(quick), sorted(found)) == (data, sorted(by))
+
+
 def test_values_that_are_no_texts_are_taken_out_of_texts_too() -> None:
     """A number, a mapping to the end of the text; nothing is no secret, and a word that only contains the key is none."""
     made = redactor(keys=["pin"])
 
     assert made.text("x {'pin': 1234, 'n': 1}")[0] == f"x {{'pin': {made.token('1234')}, 'n': 1}}"
     assert "99" not in made.text("x {'pin': {'a': 99}, 'n': 1}")[0]
+    assert "99" not in made.text("login pin={'a': 99} n=1")[0]
+    assert "99" not in made.text("login pin=[98, 99]")[0]
     assert made.text("x {'pin': None}")[0] == "x {'pin': None}"
     assert made.text("spin='x' the pin is mightier, 'pinned': 'y'")[1] == []
 
@@ -300,6 +344,72 @@ def test_spans_of_others_are_redacted_on_their_way_to_our_exporters(monkeypatch:
     }
     assert ours.attributes is not None
     assert ours.attributes["input.value"] == '{"x":1}'
+
+
+def _assign(span: Any) -> None:
+    span._attributes = {**span.attributes, "late": MAIL}
+
+
+FOREIGN: dict[str, Any] = {
+    "one attribute": lambda span: span.set_attribute("late", MAIL),
+    "several": lambda span: span.set_attributes({"late": MAIL}),
+    "a list": lambda span: span.set_attribute("late", [MAIL]),
+    "a number": lambda span: span.set_attribute("late", CARD),
+    "an attribute of ours": lambda span: span.set_attribute("input.value", MAIL),
+    "a key": lambda span: span.set_attribute("password", SECRET),
+    "all of them": _assign,
+    "the name": lambda span: span.update_name(f"mail {MAIL}"),
+    "an event": lambda span: span.add_event("e", {"to": MAIL}),
+    "a link": lambda span: span.add_link(span.get_span_context(), {"to": MAIL}),
+}
+
+
+@pytest.mark.parametrize("write", FOREIGN.values(), ids=FOREIGN)
+def test_what_others_write_on_a_span_of_ours_is_redacted_on_its_way(
+    write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a span that nobody else wrote on goes as it is, without another look at what we wrote."""
+    exporter = InMemorySpanExporter()
+    monkeypatch.setattr(provider, "_otlp_exporter", lambda endpoint: exporter)
+    configure(
+        endpoint="http://127.0.0.1:9/v1/traces",
+        redact=Redaction(keys=["password"], patterns=["email", "card"]),
+    )
+
+    @tool
+    def look(x: int) -> int:
+        if x:
+            write(trace.get_current_span())
+        return x
+
+    look(0)
+    look(1)
+
+    assert force_flush()
+    untouched, written = exporter.get_finished_spans()
+    sent = request([written])
+    assert not any(text.encode() in sent for text in (MAIL, SECRET))
+    assert not any(str(CARD) in str(value) for value in written.attributes.values())
+    assert isinstance(untouched, FastSpan)
+    assert not isinstance(written, FastSpan)
+
+
+def test_a_secret_that_is_quoted_elsewhere_or_known_only_now_does_not_leave_in_a_span_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A result that quotes what was taken out by its key; a span that had begun when the redaction was given."""
+    exporter = InMemorySpanExporter()
+    monkeypatch.setattr(provider, "_otlp_exporter", lambda endpoint: exporter)
+    configure(endpoint="http://127.0.0.1:9/v1/traces")
+    tool(lambda x: x, name="early")(x=MAIL)
+    configure(redact=Redaction(keys=["password"], patterns=["email"]))
+
+    tool(lambda password: f"{password} is too short", name="quotes")(password=SECRET)
+
+    assert force_flush()
+    assert len(exporter.get_finished_spans()) == 2
+    sent = request(exporter.get_finished_spans())
+    assert not any(text.encode() in sent for text in (MAIL, SECRET))
 
 
 def test_a_tool_can_name_what_of_its_arguments_must_not_leave(spans: Any) -> None:

@@ -7,9 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
+from redfirst.evaluators.check import check_from_spec
 from redfirst.evaluators.record import run_record
+from redfirst.instrumentation import agent, tool
 from redfirst.replay.covering import covers, recorded_signature
 from redfirst.replay.freezing import RecordedRun, freeze
+from redfirst.replay.redaction import Redaction
 
 from .conftest import CHECKS
 
@@ -67,6 +72,68 @@ def test_what_is_stored_of_a_run_is_enough(shop: ModuleType, recorded: Record, t
 
     assert covers(tmp_path).of(incident.run.agents[0], recorded_signature(failed)) is not None
     assert covers(tmp_path).of(incident.run.agents[0], recorded_signature(older)) is None
+
+
+REDACTION = Redaction(key=b"k", personal=("email",))
+PAYS = (
+    check_from_spec({"id": "pays-none", "kind": "max_calls", "call": "pay", "max": 0, "same": ["args.to"]}),
+)
+MAIL = "ann.b@example.org"
+
+
+def paid(recorded: Record, to: str = MAIL) -> RecordedRun:
+    """A run that pays somebody, which no run may."""
+
+    @tool(effect="write")
+    def pay(to: str) -> str:
+        return "paid"
+
+    @agent(name="shop")
+    def handle(asked: str) -> str:
+        return pay(asked)
+
+    return recorded(handle, to, PAYS)
+
+
+def test_a_scenario_with_pseudonyms_covers_the_same_failure_of_raw_runs(
+    recorded: Record, tmp_path: Path
+) -> None:
+    """No raw run fails for a pseudonym: it is compared by keyed hashes, which hold no value and are those of one payee."""
+    draft = freeze(paid(recorded), PAYS, redaction=REDACTION)
+    draft.write(tmp_path / "paid")
+    again, other = paid(recorded), paid(recorded, "bob@example.org")
+    known = covers(tmp_path, b"k")
+
+    assert MAIL not in draft.files["scenario.yaml"].decode()
+    cover = known.of_run(again.run, again.verdicts)
+    assert cover is not None
+    assert cover.scenario == "paid"
+    assert known.of_run(other.run, other.verdicts) is None
+    assert known.said_untold == ""
+    # another scenario of the same failure has other hashes
+    second = freeze(again, PAYS, redaction=REDACTION)
+    assert len({one.scenario.origin["failed_as"]["items"][0][2] for one in (draft, second)}) == 2
+
+
+@pytest.mark.parametrize("key", [None, b"another"])
+def test_without_the_key_of_its_pseudonyms_a_scenario_covers_nothing_and_that_is_said(
+    recorded: Record, tmp_path: Path, key: bytes | None
+) -> None:
+    """Neither a match nor a new failure is claimed."""
+    incident = paid(recorded)
+    freeze(incident, PAYS, redaction=REDACTION).write(tmp_path / "paid")
+    known = covers(tmp_path, key)
+
+    assert known.of_run(incident.run, incident.verdicts) is None
+    assert "whether scenario paid covers a run cannot be told" in known.said_untold
+    assert known.unreadable == ()
+
+
+def test_nothing_is_kept_of_a_failure_that_no_pseudonym_changed(shop: ModuleType, recorded: Record) -> None:
+    """The scenario's own signature is the raw one."""
+    redaction = replace(REDACTION, patterns={"word": "please"}, personal=())
+
+    assert "failed_as" not in freeze(recorded(shop.bad()), CHECKS, redaction=redaction).scenario.origin
 
 
 def test_a_broken_scenario_is_named_and_hides_no_other(

@@ -16,7 +16,7 @@ from redfirst.replay.proof import prove
 from redfirst.replay.report import Level, Refusal, Step
 from redfirst.replay.running import run
 from redfirst.replay.scenario import HASHED_FILES, load
-from redfirst.replay.standing import standing
+from redfirst.replay.standing import bind, standing
 
 from .conftest import CHECKS, Place
 
@@ -32,6 +32,25 @@ def test_an_agent_that_fails_as_in_production_is_proven(place: Place) -> None:
     }
     assert standing(load(place.scenario)).proven
     assert standing(load(place.scenario)).control == report.control == "derived"
+
+
+def test_a_proof_says_where_it_was_made_and_one_of_an_older_version_stands(place: Place) -> None:
+    """Python, platform, and what the agent was kept from, as the report has it; no path and no name of a machine."""
+    report = prove(place.scenario, place.project)
+    written = (place.scenario / "proof.json").read_text(encoding="utf-8")
+    proof = json.loads(written)
+    found = proof["environment"]
+    by_kernel = "closed by the kernel, too" in " ".join(step.said for step in report.steps)
+
+    assert set(found) == {"redfirst", "python", "implementation", "platform", "isolation"}
+    assert found["isolation"]["audit_hook"] == ["files", "network"]
+    assert bool(found["isolation"]["kernel"]) == by_kernel
+    assert set(found["isolation"]["kernel"]) <= {"files", "tcp"}
+    assert str(place.project.root) not in written
+    folder = load(place.scenario)
+    older = {name: value for name, value in found.items() if name not in ("implementation", "isolation")}
+    bind(folder, {**proof, "environment": older})
+    assert standing(folder).proven
 
 
 @pytest.mark.parametrize(

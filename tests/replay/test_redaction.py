@@ -248,6 +248,29 @@ def test_a_secret_is_found_on_every_surface_of_a_span(recorded: Record) -> None:
     assert [key for key in (*keys.values(), SECRET) if key in texts(draft)] == []
 
 
+@pytest.mark.parametrize(
+    "written", [json.dumps, str, lambda value: json.dumps(json.dumps(value)), lambda value: value]
+)
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"password": "hunter2!"},
+        {"password": {"value": "hunter2!", "kind": "login"}},
+        {"passwords": ["sesame", "hunter2!"]},
+        {"api_key": {"live": [{"of": {"shop": "hunter2!"}}]}},
+    ],
+)
+def test_what_stands_anywhere_below_a_secrets_name_is_replaced(
+    recorded: Record, held: object, written: Callable[[object], object]
+) -> None:
+    """In objects and lists, written as JSON, as JSON in JSON or as Python prints it; a short word of letters stays."""
+    draft = frozen(recorded, KEY, argument=lambda _: {"login": written(held)})
+
+    assert "hunter2" not in texts(draft)
+    assert draft.scenario.origin["redacted"] == {"model_api_key": 1, "secret_key": 1}
+    assert ("login" in texts(draft), "sesame" in texts(draft)) == (True, "sesame" in str(held))
+
+
 def test_a_value_too_short_to_be_told_from_others_is_refused(recorded: Record) -> None:
     """Replacing every "12" would change orders and amounts."""
     with pytest.raises(CannotRedact, match="a value of 2 characters cannot be told from others"):

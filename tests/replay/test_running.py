@@ -127,8 +127,9 @@ def test_pytest_on_two_workers_tells_what_does_not_count(place: Place) -> None:
     """Under xdist: red fails, a draft is skipped, quarantine is an expected failure, and the counts are told."""
     prove(place.scenario, place.project)
     scenarios = place.scenario.parent
-    for name in ("draft", "held", "late"):
+    for name in ("draft", "held", "late", "edited"):
         shutil.copytree(place.scenario, scenarios / name)
+    (scenarios / "edited" / "proof.json").write_text("{}")
     (scenarios / "draft" / "proof.json").unlink()
     today = datetime.now(UTC).date()
     held = f"quarantine: {{since: {today}, until: {today}, reason: flaky, owner: ana}}\n"
@@ -138,11 +139,29 @@ def test_pytest_on_two_workers_tells_what_does_not_count(place: Place) -> None:
     done = subprocess.run(command, cwd=place.project.root, capture_output=True, text=True, check=False)
 
     assert done.returncode == 1, done.stdout
-    assert "1 failed, 1 skipped, 1 xfailed, 1 error" in done.stdout
-    assert "1 RED, 0 GREEN, 0 NO_VERDICT; 1 draft skipped; 1 quarantined" in done.stdout
+    assert "1 failed, 2 skipped, 1 xfailed, 1 error" in done.stdout
+    assert (
+        "1 RED, 0 GREEN, 0 NO_VERDICT; 2 drafts skipped (1 void: changed since its proof); 1 quarantined"
+        in done.stdout
+    )
+    assert "edited: void: proof.json is damaged" in done.stdout
     assert f"held: quarantined until {today} by ana: flaky" in done.stdout
     assert f"held: expired on {today}" in done.stdout
     assert "its quarantine ended on 2026-01-01" in done.stdout
+
+
+def test_pytest_shows_no_control_character_of_a_trace(place: Place) -> None:
+    """What an argument holds moves no cursor and names no window."""
+    prove(place.scenario, place.project)
+    with (place.project.root / "shop.py").open("a", encoding="utf-8") as agent:
+        agent.write(
+            'def titled():\n    def fail(tools):\n        raise RuntimeError("\\x1b]0;owned\\x07")\n'
+            "    return make(extra=fail)\n"
+        )
+    done = pytest_on(place, "--redfirst-agent", "shop:titled")
+
+    assert "0;owned" in done.stdout
+    assert not {"\x1b", "\x07"}.intersection(done.stdout)
 
 
 def test_pytest_repeats_a_live_scenario_inside_one_item(place: Place) -> None:

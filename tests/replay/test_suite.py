@@ -31,13 +31,15 @@ NOV_30 = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
 
 
 def test_quarantine_lasts_a_fortnight_at_most_and_then_fails(tmp_path: Path) -> None:
-    """Until its last day it holds the scenario back, the day after it fails the suite."""
+    """From its first day to its last it holds the scenario back, the day after it fails the suite."""
     (tmp_path / UPKEEP_FILE).write_text(
         "expires: 2026-12-01\nowner: payments\n"
         "quarantine: {since: 2026-11-20, until: 2026-11-30, reason: the gateway moved, owner: ana}\n"
     )
-    last, after = upkeep(tmp_path, at=NOV_30 + DAY - 1), upkeep(tmp_path, at=NOV_30 + DAY)
+    before, last, after = (upkeep(tmp_path, at=NOV_30 + at) for at in (-11 * DAY, DAY - 1, DAY))
 
+    assert (before.quarantine, before.overdue) == (None, None)
+    assert before.notes == ("its quarantine begins on 2026-11-20: it counts until then",)
     assert (last.quarantine is not None, last.overdue, last.expired) == (True, None, None)
     assert last.notes == ("quarantined until 2026-11-30 by ana: the gateway moved",)
     assert (after.quarantine, after.overdue is not None) == (None, True)
@@ -79,6 +81,21 @@ def test_a_mark_of_drift_that_is_damaged_is_no_clean_bill(tmp_path: Path, text: 
 
     with pytest.raises(ConfigurationError, match=words):
         upkeep(tmp_path, at=NOV_30)
+
+
+def test_what_was_changed_since_its_proof_is_counted_by_itself(place: Place) -> None:
+    """A test that somebody took away is no draft like the others."""
+    (draft,) = run_all([(place.scenario, Asked())], place.project, at=NOV_30)
+    prove(place.scenario, place.project)
+    with (place.scenario / "scenario.yaml").open("a") as text:
+        text.write("# reviewed\n")
+    (edited,) = run_all([(place.scenario, Asked())], place.project, at=NOV_30)
+
+    assert (draft.standing.void, edited.standing.void) == (False, True)
+    assert (
+        "; 2 drafts not counted (1 void: changed since its proof); " in Suite(outcomes=[draft, edited]).tally
+    )
+    assert "; 1 draft not counted; " in Suite(outcomes=[draft]).tally
 
 
 def test_a_quarantined_scenario_is_run_and_counted_and_fails_nothing(place: Place) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +94,11 @@ class Home:
         self.said: list[str] = []
         self.forwarding: Forwarding | None = None
 
-    def accept(self, body: bytes, what: Any = "traces", *, age: float = 0.0) -> bytes:
+    def accept(
+        self, body: bytes, what: Any = "traces", *, age: float = 0.0, tenant: str = "default"
+    ) -> bytes:
         arrival = time.time_ns() - int(age * 1e9)
-        self.journal.append(Record(signal=what, tenant="default", arrival_ns=arrival, body=body)).result(5)
+        self.journal.append(Record(signal=what, tenant=tenant, arrival_ns=arrival, body=body)).result(5)
         return body
 
     def forward(self, *wanted: Destination) -> Home:
@@ -159,6 +162,18 @@ def test_a_destination_gets_the_signals_it_takes(home: Home, endpoint: Endpoint)
     eventually(lambda: endpoint.got)
 
     assert endpoint.bodies == [sent]
+
+
+def test_a_destination_gets_what_its_tenants_sent(home: Home) -> None:
+    """With ``tenants: [support]`` nothing of billing's leaves by it, and another gets everyone's."""
+    with closing(Endpoint()) as theirs, closing(Endpoint()) as everyones:
+        home.forward(to(theirs.url, tenants=("support",)), to(everyones.url, "all"))
+        billing = home.accept(traces("b"), tenant="billing")
+        support = home.accept(traces("s"), tenant="support")
+        eventually(lambda: theirs.got and len(everyones.got) == 2)
+
+        assert theirs.bodies == [support]
+        assert everyones.bodies == [billing, support]
 
 
 def pem(blob: trustme.Blob, path: Path) -> str:
