@@ -12,6 +12,8 @@ _PIECE = 1 << 20
 _ZSTD_STEP = 256
 """Compressed bytes given to zstd at once, which has no limit of its own: they unpack to 8 MiB at the most."""
 _ZSTD_WINDOW = 1 << 27
+_MOST_STREAMS = 10_000
+"""Streams in one body, one after the other: of empty ones a body of megabytes would hold a million."""
 
 
 class Inflater(Protocol):
@@ -28,6 +30,7 @@ class _Zlib:
     def __init__(self, window: int) -> None:
         self._window = window
         self._stream = zlib.decompressobj(window)
+        self._streams = 1
         self._begun = False
 
     @property
@@ -38,6 +41,7 @@ class _Zlib:
         while data:
             self._begun = True
             if self._stream.eof:  # gzip files may be several, one after the other
+                self._streams = _one_more(self._streams)
                 self._stream = zlib.decompressobj(self._window)
             try:
                 yield self._stream.decompress(data, _PIECE)
@@ -53,6 +57,7 @@ class _Zstd:
         self._new: Callable[[], Any] = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj
         self._problem = zstandard.ZstdError
         self._stream = self._new()
+        self._streams = 1
         self._begun = False
 
     @property
@@ -65,6 +70,7 @@ class _Zstd:
             while step:
                 self._begun = True
                 if self._stream.eof:
+                    self._streams = _one_more(self._streams)
                     self._stream = self._new()
                 try:
                     yield self._stream.decompress(step)
@@ -100,6 +106,14 @@ class Limited:
             if self._size > self._limit:
                 raise too_large(self._limit)
             yield piece
+
+
+def _one_more(streams: int) -> int:
+    if streams >= _MOST_STREAMS:
+        raise Refused(
+            Refusal.BAD_ENCODING, f"The compressed data are more than {_MOST_STREAMS} streams; send one."
+        )
+    return streams + 1
 
 
 def _damaged(problem: Exception) -> Refused:

@@ -25,7 +25,7 @@ from redfirst.evaluators.otlp_json_values import double, shown, wrong
 TOO_DEEP = "[redfirst: nested too deeply, left out]"
 DEEPEST = 90
 """Message levels that a parser of protobuf takes everywhere (its own limit is 100)."""
-LARGE = 1 << 20
+LARGE = 4 << 20
 """Bytes of a request that is looked over before it is read: what reading takes is bounded for all smaller ones."""
 MOST_UNREADABLE = 10_000
 """Records of one request that are left out one by one; no sender that means well has more."""

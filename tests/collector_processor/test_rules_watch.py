@@ -89,7 +89,7 @@ out = os.fdopen(1, "wb", buffering=0)
 out.write(message({"ready": True}))
 while (asked := read_message(sys.stdin.buffer)) is not None:
     for job in asked["jobs"]:
-        out.write(message({"rules": rules}))
+        out.write(message({"id": job["id"], "rules": rules}))
 """
 
 

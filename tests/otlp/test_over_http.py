@@ -161,6 +161,23 @@ def test_08_a_body_that_grows(receiver, encoding):
     assert receiver.post("/v1/traces", small, content_encoding=encoding).status == 413
 
 
+@proves(8)
+@pytest.mark.parametrize(
+    ("encoding", "empty"),
+    [
+        ("deflate", zlib.compress(b"")),
+        ("zstd", zstandard.compress(b"")),
+        ("zstd", b"\x50\x2a\x4d\x18\0\0\0\0"),
+    ],
+    ids=["zlib", "zstd", "zstd, skipped"],
+)
+def test_08_a_body_of_nothing_again_and_again(receiver, encoding, empty):
+    """Ten thousand empty streams are a body, of one more nothing is unpacked: each costs time and holds nothing."""
+    assert receiver.post("/v1/traces", empty * 10_000, content_encoding=encoding).status == 200
+    found = receiver.post("/v1/traces", empty * 10_001, content_encoding=encoding)
+    assert (found.status, b"more than 10000 streams" in found.body) == (400, True)
+
+
 @proves(8, 17)
 def test_08_a_chunked_body_is_measured_as_it_comes(receiver):
     """Without a length, what has come is counted."""
