@@ -19,14 +19,16 @@ from redfirst.instrumentation.redaction import Redactor
 def redacted(redactor: Redactor, spans: Sequence[ReadableSpan]) -> list[ReadableSpan]:
     """The spans with nothing on them that must not leave. One that cannot be redacted is left out, and counted."""
     kept: list[ReadableSpan] = []
-    resources: dict[int, Resource] = {}
+    resources: dict[int, tuple[Resource, Resource]] = {}
+    """Before and after, by the number of the first: it is held, so that no other one gets that."""
     seen = _Seen(redactor.lately())
     for span in spans:
         with guarded("redact a span"):
-            resource = resources.get(id(span.resource))
-            if resource is None:
-                resource = resources[id(span.resource)] = _resource(redactor, span.resource)
-            if resource is span.resource and _is_clean(redactor, span, seen):
+            whole = span.resource
+            if id(whole) not in resources:
+                resources[id(whole)] = whole, _resource(redactor, whole)
+            resource = resources[id(whole)][1]
+            if resource is whole and _is_clean(redactor, span, seen):
                 kept.append(span)
                 continue
             kept.append(_redacted(redactor, span, resource))

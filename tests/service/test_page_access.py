@@ -106,7 +106,9 @@ def requests(run_id: str) -> list[tuple[str, dict[str, Any] | None]]:
     ]
 
 
-@pytest.mark.parametrize("wrong", [None, bearer("n-2"), bearer(""), basic("n-2"), "Basic n-1", "Basic é", "Digest n-1"])
+@pytest.mark.parametrize(
+    "wrong", [None, bearer("n-2"), bearer(""), basic("n-2"), "Basic n-1", "Basic é", "Digest n-1"]
+)
 def test_without_a_token_of_the_receivers_nothing_is_told_or_changed(guarded: Served, wrong: str | None):
     """401 that says how, for every path but health, as for senders; and it is counted."""
     name = judged(guarded, "n-1")
