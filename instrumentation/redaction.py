@@ -33,6 +33,7 @@ FAILED = "<redacted: the redaction failed>"
 """Stands in place of a value that could not be redacted."""
 _DEEPEST = 200
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_LONG_NUMBER = re.compile(r"[0-9]{19}")
 _REMEMBERED = 256
 _APART = re.compile(r"\^|\$|\\[AZ]|\(\?(?:<?[=!]|>)|[*+?}]\+")
 """What makes an expression match a text and not what the text is written into: its edges, what stands beside it."""
@@ -414,9 +415,9 @@ def _failed(error: Exception) -> str:
 
 
 def _parsed(text: str) -> Any:
-    """JSON text as data, also where it has integers or lone surrogates that orjson does not take."""
+    """JSON text as data, also where it has lone surrogates, which orjson does not take, or integers that it would round."""
     try:
-        return orjson.loads(text)
+        return json.loads(text) if _LONG_NUMBER.search(text) else orjson.loads(text)
     except ValueError:
         return json.loads(text)
 

@@ -148,6 +148,16 @@ def test_values_that_are_no_texts_are_taken_out_of_texts_too() -> None:
     assert made.text("spin='x' the pin is mightier, 'pinned': 'y'")[1] == []
 
 
+def test_a_number_of_any_size_beside_a_secret_stays_what_it_is() -> None:
+    """Where the value is written anew without the secret."""
+    value = {"id": 2**70 + 1, "least": -(2**63) - 1, "to": MAIL, "rate": 0.25}
+
+    text, by = redactor(patterns=["email", "card"]).json(value)
+
+    assert by == ["email"]
+    assert json.loads(text) == {**value, "to": redactor().token(MAIL)}
+
+
 def test_a_path_takes_out_one_place_only() -> None:
     """The star stands for any one position."""
     made = redactor(paths=["$.customer.cards[*].number", "$.pin"])
