@@ -27,6 +27,7 @@ import platform
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,10 @@ class Worker:
     def end(self) -> None:
         """Stop it."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(30)
+        self._process.stdout.close()
 
 
 def python_of(peer: str) -> str:
@@ -121,6 +124,18 @@ def python_of(peer: str) -> str:
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wanted], check=True)
         (place / ".made").touch()
     return str(python)
+
+
+def variants(situation: str, peers: Sequence[str]) -> tuple[str, ...]:
+    """Who takes part; where spans are encoded, ours with our exporter, too."""
+    ours = OURS if "encoded" in situation else OURS[:1]
+    return ("nothing", "sdk", *ours, *peers)
+
+
+def calls_of_a_call() -> int:
+    """Python and C calls of one traced call of ours."""
+    command = [sys.executable, str(HERE / "decorator_variants.py"), "count", ""]
+    return int(json.loads(subprocess.check_output(command, text=True))["calls"])
 
 
 def measure(situation: str, variants: dict[str, str], rounds: int, calls: int) -> dict[str, Any]:
@@ -188,25 +203,23 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--gate", action="store_true", help=f"fail above {MOST_CALLS} calls per traced call")
     asked = parser.parse_args()
-    answer = subprocess.check_output(
-        [sys.executable, str(HERE / "decorator_variants.py"), "count", ""], text=True
-    )
-    counted = int(json.loads(answer)["calls"])
+    counted = calls_of_a_call()
     print(f"{counted} Python and C calls per traced call (at most {MOST_CALLS})")
-    variants = {"nothing": sys.executable, "sdk": sys.executable, "redfirst": sys.executable}
-    for peer in filter(None, asked.peers.split(",")):
-        variants[peer] = python_of(peer)
+    peers = tuple(filter(None, asked.peers.split(",")))
+    pythons = dict.fromkeys(("nothing", "sdk", *OURS), sys.executable) | {
+        peer: python_of(peer) for peer in peers
+    }
     print("CPU per call; ours in units of the sdk's, a peer's in units of ours: median (range)")
     found: dict[str, Any] = {
         "python": platform.python_version(),
-        "peers": {peer: PEERS[peer] for peer in variants if peer in PEERS},
+        "peers": {peer: PEERS[peer] for peer in peers},
         "rounds": asked.rounds,
         "calls": asked.calls,
         "calls_per_call": counted,
         "goals": {**GOALS, "calls_per_call": MOST_CALLS},
     }
     for situation in asked.situations.split(","):
-        here = variants | ({"redfirst_exporter": sys.executable} if "encoded" in situation else {})
+        here = {variant: pythons[variant] for variant in variants(situation, peers)}
         found[situation] = measure(situation, here, asked.rounds, asked.calls)
         show(situation, found[situation])
     if asked.json:

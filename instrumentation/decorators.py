@@ -11,13 +11,15 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args, overload
 
+from opentelemetry import trace
+
 from redfirst.evaluators.errors import ConfigurationError
-from redfirst.instrumentation import door, streams
+from redfirst.instrumentation import door, memory, streams
 from redfirst.instrumentation.arguments import body
 from redfirst.instrumentation.guard import guarded
 from redfirst.instrumentation.kinds import Kind
 from redfirst.instrumentation.model_call import Model
-from redfirst.instrumentation.provider import redact_places
+from redfirst.instrumentation.provider import redact_places, settings
 from redfirst.instrumentation.rule_guard import Guard, guard_of
 from redfirst.instrumentation.steps import Agent, Chain, Guardrail, Handoff, Retriever
 from redfirst.instrumentation.tool_call import GuardedTool, Tool
@@ -54,11 +56,19 @@ def _decorate(function: Callable[P, R], describe: Callable[[Callable[..., Any]],
     return function if made is None else cast("Callable[P, R]", made)
 
 
+# Both begin with a look whether anything is traced or remembered: where nothing is, it is all that a call costs.
+
+
 def _asynchronous(function: Callable[..., Any], kind: Kind) -> Callable[..., Any]:
     @functools.wraps(function)
     async def asynchronous(*args: Any, **kwargs: Any) -> Any:
-        opened = kind.open(args, kwargs)
-        later = None
+        opened = later = None
+        if (
+            settings.silent is not trace._TRACER_PROVIDER  # noqa: SLF001 - as in tracing()
+            or settings.provider is not None
+            or memory.Switch.on
+        ):
+            opened = kind.open(args, kwargs)
         try:
             if not kind.guarded and door.holder().interceptor is None:
                 result = await function(*args, **kwargs)
@@ -88,8 +98,13 @@ def _asynchronous(function: Callable[..., Any], kind: Kind) -> Callable[..., Any
 def _synchronous(function: Callable[..., Any], kind: Kind) -> Callable[..., Any]:
     @functools.wraps(function)
     def synchronous(*args: Any, **kwargs: Any) -> Any:
-        opened = kind.open(args, kwargs)
-        later = None
+        opened = later = None
+        if (
+            settings.silent is not trace._TRACER_PROVIDER  # noqa: SLF001 - as in tracing()
+            or settings.provider is not None
+            or memory.Switch.on
+        ):
+            opened = kind.open(args, kwargs)
         try:
             if not kind.guarded and door.holder().interceptor is None:
                 result = function(*args, **kwargs)

@@ -287,7 +287,7 @@ class FastTracing(Tracing):
                 flags |= _SAMPLED
             given = sampled.attributes
             attributes = dict(BoundedAttributes(None, given, immutable=False)) if given else {}
-        elif (trace_id & _LOW) >= bound:
+        elif bound != _ALL and (trace_id & _LOW) >= bound:
             if self._counter is not None:
                 self._counter.not_sampled.add()
                 if self._counter.told is not None:

@@ -24,6 +24,8 @@ from redfirst.instrumentation.redaction import Redactor
 from redfirst.instrumentation.session import write_identity
 from redfirst.instrumentation.web import CALLER, tell_caller
 
+_MANY = 11
+"""With so many items a dict has room for twenty-one."""
 _MOST_ITEMS = 100_000
 """So many items of a stream are kept for its output; of a longer one the first."""
 
@@ -49,8 +51,9 @@ class Kind(ABC):
         self.notes: list[Note] = []
         self.title = self.name if self.operation is None else f"{self.operation} {self.name}"
         self.declare(OI_KIND=self.oi_kind, OPERATION=self.operation)
-        self.revealed_by: Redactor | None = None
-        self.revealed, self.revealed_title = self.attributes, self.title
+        self.revealed_by: object = self
+        """The redactor, or ``None``; something else before the first call."""
+        self.revealed, self.revealed_title = self.attributes, self.title  # before the first call
         """The attributes that are the same for every call, as they may leave the process."""
 
     def declare(self, **pairs: str | bool | int | None) -> None:
@@ -66,10 +69,11 @@ class Kind(ABC):
 
     def reveal(self, redactor: Redactor | None) -> None:
         """Take another redaction into account."""
-        self.revealed = {
+        revealed = {
             key: redactor.text(value)[0] if redactor is not None and isinstance(value, str) else value
             for key, value in self.attributes.items()
         }
+        self.revealed = _with_room(revealed)
         self.revealed_title = self.title if redactor is None else redactor.name(self.title)
         self.revealed_by = redactor
 
@@ -103,13 +107,6 @@ class Kind(ABC):
         opened: Opened | None = None
         arguments: dict[str, Any] | None = None
         try:
-            # where nothing is traced, these lines are all that a call costs
-            if (
-                settings.silent is trace._TRACER_PROVIDER  # noqa: SLF001 - as in tracing()
-                and settings.provider is None
-                and not memory.Switch.on
-            ):
-                return None
             way = tracing()
             if not (way.active or memory.Switch.on):
                 return None
@@ -125,7 +122,7 @@ class Kind(ABC):
                 hidden = settings.redactor
                 if hidden is not self.revealed_by:
                     self.reveal(hidden)
-                made = Opened(way, context, hidden, {**self.revealed}, [*self.notes])
+                made = Opened(way, context, hidden, self.revealed.copy(), [*self.notes])
                 if arguments is not None and made.decision[2]:
                     try:
                         if SESSION_ID in context or USER_ID in context:
@@ -284,3 +281,12 @@ class Kind(ABC):
                 kind=self.door_kind, name=self.name, arguments=plain(arguments), function=self.function
             )
         )
+
+
+def _with_room(attributes: dict[str, Any]) -> dict[str, Any]:
+    """A dict whose copies need not be made larger for what a call adds to them: CPython keeps the room in a copy."""
+    more = [f"room {number}" for number in range(_MANY - len(attributes))]
+    made = {**attributes, **dict.fromkeys(more)}
+    for _ in more:
+        made.popitem()
+    return made

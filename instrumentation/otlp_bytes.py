@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 
+from redfirst.evaluators import semconv
 from redfirst.instrumentation.fast_spans import FastSpan, PlainSpan
 from redfirst.instrumentation.guard import guarded
 
@@ -24,7 +26,12 @@ _STATUS = {StatusCode.UNSET: b"\x7a\x00", StatusCode.OK: b"\x7a\x02\x18\x01"}
 _LOCAL, _REMOTE = b"\x85\x01\x00\x01\x00\x00", b"\x85\x01\x00\x03\x00\x00"
 """The flags of a span: it is known whether its parent is remote; and it is."""
 _SHORT = 48
+_SMALL = 16384
 _MOST_KNOWN = 2048
+_VARYING = frozenset(
+    {semconv.INPUT_VALUE, semconv.OUTPUT_VALUE, semconv.TOOL_CALL_ARGUMENTS, semconv.TOOL_CALL_RESULT}
+)
+"""Attributes that are not the same in every call, however short they are."""
 _known: dict[tuple[str, str], bytes] = {}
 """Attributes with short texts, which are mostly the same in every call."""
 _names: dict[str, bytes] = {}
@@ -47,7 +54,10 @@ def request(spans: Sequence[ReadableSpan]) -> bytes:
                 parts = [_by_the_exporters(span)]
             place = id(span.resource), id(span.instrumentation_scope)
             _, written = groups.setdefault(place, (span, []))
-            written += (b"\x12", _varint(sum(map(len, parts))), *parts)
+            size = sum(map(len, parts))
+            if size < _SMALL:  # a large one is copied once, with all the others
+                parts = [b"".join(parts)]
+            written += (b"\x12", _varint(size), *parts)
     made: Parts = []
     for first, written in groups.values():
         (resource,) = encode_spans([first]).resource_spans
@@ -80,41 +90,44 @@ def _fields(span: PlainSpan) -> Parts | None:
         _INTERNAL,
         _TIMES(0x39, start, 0x41, end),
     ]
-    before, encoded = None, b""
+    before: object = parts  # no attribute's value
+    head = tail = b""
     for key, value in attributes.items():
         kind = type(value)
+        short = False
         if kind is str:
-            short = len(value) <= _SHORT
-            known = _known.get((key, value)) if short else None
-            if known is not None:
+            short = len(value) <= _SHORT and key not in _VARYING
+            if short and (known := _known.get((key, value))) is not None:
                 parts.append(known)
                 continue
             if value is not before:  # both vocabularies hold the same text
-                before, encoded = value, value.encode()
-            size = len(encoded)
-            head = b"\x0a" + (_VARINTS[size] if size < 16384 else _varint(size))
-            tail = encoded
-        elif kind is bool:
-            short, head, tail = False, b"\x10\x01" if value else b"\x10\x00", b""
-        elif kind is int and -(2**63) <= value < 2**63:
-            short, head, tail = False, b"\x18" + _varint(value & (2**64 - 1)), b""
-        elif kind is float:
-            short, head, tail = False, b"\x21" + _DOUBLE(value), b""
+                before, tail = value, value.encode()
+                size = _varint(len(tail))
+                head = b"\x12" + _varint(1 + len(size) + len(tail)) + b"\x0a" + size
         else:
-            return None
+            found = _scalar(kind, value)
+            if found is None:
+                return None
+            before, tail, head = parts, b"", b"\x12" + _VARINTS[len(found)] + found
         named = _names.get(key) or _name(key)
-        inner = _varint(len(head) + len(tail))
-        size = 2 + len(named) + len(inner) + len(head) + len(tail)
-        head = b"\x4a" + _varint(size) + b"\x0a" + named + b"\x12" + inner + head
+        written = b"\x4a" + _varint(1 + len(named) + len(head) + len(tail)) + b"\x0a" + named + head
         if short:
-            head += tail
+            written += tail
             if len(_known) < _MOST_KNOWN:
-                _known[key, value] = head
-            parts.append(head)
+                _known[key, value] = written
+            parts.append(written)
         else:
-            parts += (head, tail)
+            parts += (written, tail)
     parts += (_STATUS[status], _LOCAL if parent is None or not parent[2] else _REMOTE)
     return parts
+
+
+def _scalar(kind: type, value: Any) -> bytes | None:
+    if kind is bool:
+        return b"\x10\x01" if value else b"\x10\x00"
+    if kind is int and -(2**63) <= value < 2**63:
+        return b"\x18" + _varint(value & (2**64 - 1))
+    return b"\x21" + _DOUBLE(value) if kind is float else None
 
 
 def _name(name: str) -> bytes:

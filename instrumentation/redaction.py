@@ -131,8 +131,9 @@ class Redactor:
             threading.RLock()
         )  # guards _secrets: many threads, and a stream collected as garbage in any of them
         self._quick = [(_hints(literals), literals, regex.search) for _, regex, literals in self._patterns]
-        self._marks = {mark for hints, _, _ in self._quick for mark in hints or ("",)}
-        """A text with none of these characters matches no pattern; the empty one is in every text."""
+        marks = {mark for hints, _, _ in self._quick for mark in hints or ("",)}
+        self._marks = ("\\", *(("'", "=") if self._keys else ()), *marks)
+        """JSON text with none of these has nothing to take out but the value of a key; the empty one is in every text."""
         self._fine: set[str] = set()
         """Keys that were met and are none of ours."""
 
@@ -147,11 +148,18 @@ class Redactor:
         """A value as JSON text."""
         try:
             text = to_json(value)
-            if "\\" not in text and not self._paths:  # behind a backslash anything may hide
-                # the keys of an object with no other inside it are those of the value, whatever that is made of
-                known = type(value) is dict and value.keys() <= self._fine and text.find("{", 1) < 0
-                if (known or self._no_key_in(value)) and self._no_match_in(text):
+            # the keys of an object with no other inside it are those of the value, whatever that is made of
+            flat = type(value) is dict and value.keys() <= self._fine and text.find("{", 1) < 0
+            if flat and not self._paths:
+                for mark in self._marks:
+                    if mark in text:
+                        break
+                else:
                     return text, []
+            # behind a backslash anything may hide
+            plain = "\\" not in text and not self._paths and (flat or self._no_key_in(value))
+            if plain and self._no_match_in(text):
+                return text, []
             data, by = self.data(_parsed(text))
             return (to_json(data), by) if by else (text, [])
         except Exception as error:  # noqa: BLE001 - fails closed
@@ -229,13 +237,13 @@ class Redactor:
 
     def _no_match_in(self, text: str) -> bool:
         """Whether nothing is taken out of JSON text that has no backslash: a quote inside its strings is single then."""
-        if "'" in text and self._pairs is not None and self._names_a_key(text) and self._pairs.search(text):
+        if (
+            ("'" in text or "=" in text)
+            and self._pairs is not None
+            and self._names_a_key(text)
+            and self._pairs.search(text)
+        ):
             return False
-        for mark in self._marks:
-            if mark in text:
-                break
-        else:
-            return True
         for hints, literals, search in self._quick:
             for hint in hints:
                 if hint in text:
@@ -304,8 +312,8 @@ class Redactor:
 
     def _names_a_key(self, text: str) -> bool:
         """Whether one of our keys stands anywhere in it: most texts are through with that, at the speed of memory. Where
-        there is no quote, no value follows a key as ``_pairs`` knows it."""
-        if '"' not in text and "'" not in text:
+        there is neither a quote nor an equals sign, no value follows a key as ``_pairs`` knows it."""
+        if '"' not in text and "'" not in text and "=" not in text:
             return False
         folded = text.casefold()
         return any(key in folded for key in self._keys)

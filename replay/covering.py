@@ -13,7 +13,7 @@ from redfirst.evaluators.check import judge
 from redfirst.replay.outcome import Signature
 from redfirst.replay.project import Project
 from redfirst.replay.proving import Refused, incident
-from redfirst.replay.raw_failure import AnotherKey, RawFailure, raw_failure
+from redfirst.replay.raw_failure import ASKED_KEY, AnotherKey, RawFailure, asked_as, raw_failure
 from redfirst.replay.scenario import SCENARIO_FILE, load
 from redfirst.replay.standing import standing
 
@@ -96,6 +96,8 @@ def covers(scenarios: Path, key: bytes | None = None) -> Covers:
             known.append(_cover(path.parent, key))
         except AnotherKey:
             untold.append(path.parent.name)
+        except Refused as problem:
+            unreadable.append(f"{path.parent}: {problem}; freeze the run again.")
         except RedfirstError as problem:
             unreadable.append(str(problem))
     return Covers(known=tuple(known), unreadable=tuple(unreadable), untold=tuple(untold))
@@ -108,21 +110,34 @@ class Frozen:
     requests: frozenset[str] = frozenset()
     traces: frozenset[str] = frozenset()
     """Trace ids: pseudonyms may stand in a request."""
+    hashed: tuple[tuple[str, str], ...] = ()
+    """Of each request with pseudonyms: its trace id, and the keyed hash of its raw words."""
+    key: bytes = b""
 
     def has(self, run: Trajectory) -> bool:
         """Whether one of them is of this run, or of the same request."""
-        return run.request in self.requests or not self.traces.isdisjoint(run.trace_ids)
+        if run.request in self.requests or not self.traces.isdisjoint(run.trace_ids):
+            return True
+        return run.request is not None and any(
+            asked_as(run.request, key=self.key, trace_id=trace_id) == kept for trace_id, kept in self.hashed
+        )
 
 
-def frozen_already(scenarios: Path) -> Frozen:
+def frozen_already(scenarios: Path, key: bytes | None = None) -> Frozen:
     """What the scenarios in the folders of a folder are of; one that cannot be read is of nothing."""
     runs: list[Trajectory] = []
+    hashed: list[tuple[str, str]] = []
     for path in sorted(scenarios.glob(f"*/{SCENARIO_FILE}")):
         with suppress(RedfirstError, Refused):  # run says of it what is wrong
-            runs.append(incident(load(path.parent)))
+            folder = load(path.parent)
+            runs.append(incident(folder))
+            if (kept := folder.scenario.origin.get(ASKED_KEY)) is not None:
+                hashed.append((runs[-1].trace_ids[0], str(kept)))
     return Frozen(
         requests=frozenset(run.request for run in runs if run.request is not None),
         traces=frozenset(trace for run in runs for trace in run.trace_ids),
+        hashed=tuple(hashed),
+        key=key or b"",
     )
 
 

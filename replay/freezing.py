@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from redfirst.evaluators import (
+    MISSING,
     CheckClass,
     ConfigurationError,
     Outcome,
@@ -29,8 +30,9 @@ from redfirst.evaluators.check import Check, names_code
 from redfirst.evaluators.otlp_encode import encode_logs, encode_traces
 from redfirst.replay import files, raw_failure, recording
 from redfirst.replay.outcome import Signature
+from redfirst.replay.program_texts import as_the_program_says
 from redfirst.replay.pseudonyms import Pseudonyms
-from redfirst.replay.raw_failure import ORIGIN_KEY
+from redfirst.replay.raw_failure import ASKED_KEY, ORIGIN_KEY
 from redfirst.replay.recorded_run import FreezeRefused, RecordedRun, redacted, same_task
 from redfirst.replay.recording import Recording
 from redfirst.replay.redaction import Redaction
@@ -136,15 +138,34 @@ def freeze(
         FreezeRefused: nothing failed, or the trace lacks what an execution needs.
         CannotRedact: what is to be replaced cannot be, without changing what the run shows.
     """
+    if gaps := _large(incident.run):
+        raise _not_again(incident.run, gaps)
+    if control is not None and _large(control.run):
+        control = None  # one that cannot be reviewed is no control; the next kind is tried by prove
     pseudonyms, raw = None, incident
+    passing = control
     if redaction is not None:
         incident, control, pseudonyms = redacted(incident, control, checks, redaction)
     targets = _targets(checks, incident.verdicts, set(only))
-    before, after = (_signature(targets, one.verdicts) for one in (raw, incident))
-    beside = {}
-    if redaction is not None and before != after:
-        beside[ORIGIN_KEY] = raw_failure.kept(before, key=redaction.key, trace_id=incident.run.trace_ids[0])
-    return _draft(incident, checks, targets, control, pseudonyms, beside)
+    beside = _hashed(raw, incident, targets, redaction)
+    was = (raw, passing) if pseudonyms is not None and pseudonyms.found else None
+    return _draft(incident, checks, targets, control, pseudonyms, was, beside)
+
+
+def _hashed(
+    raw: RecordedRun, new: RecordedRun, targets: Sequence[Check], redaction: Redaction | None
+) -> dict[str, Json]:
+    """What is kept of the raw run, to compare others with, of that which pseudonyms stand in."""
+    beside: dict[str, Json] = {}
+    if redaction is None:
+        return beside
+    trace_id, request = new.run.trace_ids[0], raw.run.request
+    before, after = (_signature(targets, one.verdicts) for one in (raw, new))
+    if before != after:
+        beside[ORIGIN_KEY] = raw_failure.kept(before, key=redaction.key, trace_id=trace_id)
+    if request is not None and request != new.run.request:
+        beside[ASKED_KEY] = raw_failure.asked_as(request, key=redaction.key, trace_id=trace_id)
+    return beside
 
 
 def _signature(targets: Sequence[Check], verdicts: Sequence[Verdict]) -> Signature:
@@ -159,14 +180,17 @@ def sample(recorded: RecordedRun, checks: Sequence[Check], *, redaction: Redacti
         FreezeRefused: the run is flagged or did not complete, or the trace lacks what an execution needs.
         CannotRedact: as ``freeze`` raises it.
     """
-    pseudonyms = None
+    if gaps := _large(recorded.run):
+        raise _not_again(recorded.run, gaps)
+    pseudonyms, raw = None, recorded
     if redaction is not None:
         recorded, _, pseudonyms = redacted(recorded, None, checks, redaction)
     failed = next((v for v in recorded.verdicts if v.flags), None)
     if failed is not None or recorded.run.termination.reason is not Stop.COMPLETED:
         why = f"{failed.check} failed" if failed else f"it ended {recorded.run.termination.reason.value}"
         raise FreezeRefused(f"Run {recorded.run.run_id[:16]} is no sample of what goes well: {why}.")
-    return _draft(recorded, checks, [], None, pseudonyms)
+    was = (raw, None) if pseudonyms is not None and pseudonyms.found else None
+    return _draft(recorded, checks, [], None, pseudonyms, was, _hashed(raw, recorded, [], redaction))
 
 
 def _draft(
@@ -175,6 +199,7 @@ def _draft(
     targets: Sequence[Check],
     control: RecordedRun | None,
     pseudonyms: Pseudonyms | None,
+    was: tuple[RecordedRun, RecordedRun | None] | None,
     beside: Mapping[str, Json] = MappingProxyType({}),
 ) -> Draft:
     run = incident.run
@@ -184,7 +209,15 @@ def _draft(
     good = None if control is None else recording.record(control.run, control.spans, source="control")
     if good is not None and good.gaps:
         good = None  # a control that cannot be executed is no control; the next kind is tried by prove
-    notes = [*made.notes, *(f"check {name} {why}" for name, why in left_out)]
+    told: list[str] = []
+    if was is not None and pseudonyms is not None:
+        raw, passing = was
+        told = as_the_program_says(made, recording.record(raw.run, raw.spans, source="incident"), pseudonyms)
+        if good is not None and passing is not None:
+            as_the_program_says(
+                good, recording.record(passing.run, passing.spans, source="control"), pseudonyms
+            )
+    notes = [*made.notes, *told, *(f"check {name} {why}" for name, why in left_out)]
     scenario = Scenario(
         schema_=SCHEMA,
         id=_slug(targets[0].id if targets else "sample", run.run_id),
@@ -307,14 +340,32 @@ def _refuse_gaps(run: Trajectory, made: Recording, targets: Sequence[Check]) -> 
     about_state = [c for c in targets if c.check_class is CheckClass.PROTECTION or c.id.startswith("state")]
     if about_state and made.state_gap is not None:
         gaps.append(f"check {about_state[0].id} is about state, and {made.state_gap}")
-    gaps += [
-        f"an answer of {name} has {size >> 10} KiB, and at most {LARGEST_ANSWER >> 10} fit into a scenario"
-        for name, part in made.tools.items()
-        if (size := max(len(canonical_text(one.returns)) for one in part.responses)) > LARGEST_ANSWER
-    ]
+    gaps += _too_large({n: [one.returns for one in part.responses] for n, part in made.tools.items()})
     if gaps:
-        shown = "; ".join(gaps[:5]) + (f"; and {len(gaps) - 5} more" if len(gaps) > 5 else "")
-        raise FreezeRefused(f"Run {run.run_id[:16]} cannot be executed again: {shown}.")
+        raise _not_again(run, gaps)
+
+
+def _large(run: Trajectory) -> list[str]:
+    """The answers that nobody could review, found before they are looked through for secrets, which would take minutes."""
+    answers: dict[str, list[Json]] = {}
+    for call in run.tool_calls:
+        if call.result is not MISSING:
+            answers.setdefault(call.name, []).append(call.result)
+    return _too_large(answers)
+
+
+def _too_large(answers: Mapping[str, Sequence[Json]]) -> list[str]:
+    sizes = {name: max(len(canonical_text(one)) for one in given) for name, given in answers.items()}
+    return [
+        f"an answer of {name} has {size >> 10} KiB, and at most {LARGEST_ANSWER >> 10} fit into a scenario"
+        for name, size in sizes.items()
+        if size > LARGEST_ANSWER
+    ]
+
+
+def _not_again(run: Trajectory, gaps: Sequence[str]) -> FreezeRefused:
+    shown = "; ".join(gaps[:5]) + (f"; and {len(gaps) - 5} more" if len(gaps) > 5 else "")
+    return FreezeRefused(f"Run {run.run_id[:16]} cannot be executed again: {shown}.")
 
 
 def _tools(made: Recording, good: Recording | None) -> dict[str, ToolPart]:

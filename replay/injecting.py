@@ -16,9 +16,11 @@ from redfirst.replay.asked import Asked
 from redfirst.replay.injection import FaultKind
 from redfirst.replay.outcome import Result, RunOutcome
 from redfirst.replay.running import Outcome
+from redfirst.replay.stop import StopKind
 
 _ANSWER = 120
 """Characters of an answer that are shown."""
+_ASKED_OTHERWISE = "Not on tape: model call"
 _ERRORS = (CallStatus.TOOL_ERROR, CallStatus.INFRA_ERROR)
 
 
@@ -103,6 +105,8 @@ class Injected:
             return self._got_over(result)
         if result.outcome is RunOutcome.RED:
             return Reading(Recovery.FAILS, result.because)
+        if result.stop is StopKind.OFF_TAPE and result.because.startswith(_ASKED_OTHERWISE):
+            return Reading(Recovery.NO_VERDICT, "the recorded model was never told of this; see --mode tools")
         return Reading(Recovery.NO_VERDICT, result.because)
 
     def _got_over(self, result: Result) -> Reading:

@@ -18,6 +18,8 @@ Json = Any
 
 ORIGIN_KEY = "failed_as"
 """Where it stands under ``origin`` of a scenario."""
+ASKED_KEY = "asked_as"
+"""Where the hash of the raw request stands."""
 
 
 def kept(raw: Signature, *, key: bytes, trace_id: str) -> dict[str, Json]:
@@ -27,6 +29,12 @@ def kept(raw: Signature, *, key: bytes, trace_id: str) -> dict[str, Json]:
         [check, revision, _hashed(made, check, revision, subject)] for check, revision, subject in raw
     )
     return {"key": _mark(made), "items": items}
+
+
+def asked_as(request: str, *, key: bytes, trace_id: str) -> str:
+    """What a scenario keeps of the raw words that its run began with."""
+    made = hmac.digest(key, f"asked as {trace_id}".encode(), "sha256")
+    return hmac.new(made, request.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

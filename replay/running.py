@@ -217,12 +217,12 @@ def _turns(folder: Folder, mode: Mode) -> Turns | None:
 
 
 def scenario_folders(paths: Iterable[Path]) -> list[Path]:
-    """The scenario folders at or below these paths, each once, sorted within each path.
+    """The scenario folders at or below these paths, each once however it is spelt, sorted within each path.
 
     Raises:
         ConfigurationError: a path is not there, or holds no scenario.
     """
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}
     for given in paths:
         path = given.parent if given.name == SCENARIO_FILE and given.is_file() else given
         if not path.exists():
@@ -236,5 +236,7 @@ def scenario_folders(paths: Iterable[Path]) -> list[Path]:
             raise ConfigurationError(
                 f"{path}: no {SCENARIO_FILE} at or below it; 'redfirst freeze' writes one."
             )
-        found.update(dict.fromkeys(here))
-    return list(found)
+        for folder in here:
+            # results are kept under the folder's name, and "." has none
+            found.setdefault(folder.resolve(), folder if folder.name not in ("", "..") else folder.resolve())
+    return list(found.values())

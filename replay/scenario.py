@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from redfirst.evaluators import ConfigurationError, Stop, UnreadableInput, strict_yaml
 from redfirst.evaluators.check import Check, check_from_spec
@@ -76,6 +76,15 @@ class Scenario(Part):
     tools: dict[str, ToolPart]
     checks: list[CheckPart]
     proof: ProofPart = ProofPart()
+
+    @field_validator("origin")
+    @classmethod
+    def _shown(cls, origin: dict[str, Json]) -> dict[str, Json]:
+        shapes = {"notes": list, "redacted": dict}
+        wrong = [key for key, kind in shapes.items() if not isinstance(origin.get(key, kind()), kind)]
+        if wrong:
+            raise ValueError(f"{wrong[0]} is no {'list' if shapes[wrong[0]] is list else 'mapping'}")
+        return origin
 
     @model_validator(mode="after")
     def _judged(self) -> Scenario:

@@ -2,7 +2,8 @@
 
 A recording is read without waiting, so calls that took their time in production are all answered as they come.
 An agent whose events depend on that order would agree with itself in every replay. One of two runs therefore
-answers in another order.
+answers in another order. In both, threads get their answers some time apart: where all had them at once, a busy
+machine would decide which thread is seen to end first, and two runs might agree by chance.
 """
 
 from __future__ import annotations
@@ -34,10 +35,14 @@ class Schedule:
         self._waiting = threading.Condition()
         self._tickets: list[int] = []
         self._next = 0
+        self._answering = threading.Lock()
+        self._answered = False
+        """Whether a thread got its answer within this turn of the model's."""
 
     def turn(self) -> None:
         """A model call or the end: what comes now is concurrent with nothing before it."""
         self._place = 0
+        self._answered = False
         self._heard.clear()
 
     def turns(self) -> int:
@@ -51,11 +56,17 @@ class Schedule:
         return max(0, _FIRST_WAITS - self._place)
 
     def wait(self) -> None:
-        """Wait in a thread of the agent's until the calls that came later were answered.
+        """Wait in a thread of the agent's until the calls that came earlier, or with ``vary`` later, were answered.
 
         Its main thread has nobody to wait for.
         """
-        if not self._vary or threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread():
+            return
+        if not self._vary:
+            with self._answering:
+                if self._answered and len(self._heard) > 1:
+                    time.sleep(_APART_SECONDS)
+                self._answered = True
             return
         with self._waiting:
             ticket = self._next = self._next + 1

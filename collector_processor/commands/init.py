@@ -162,6 +162,7 @@ rules: {rules}
 #   score_seconds: 30             # what judging one run may take
 #   check_seconds: 10             # what one check may take for one run
 #   score_memory_bytes: 4294967296    # address space of a scorer process
+#   scorers: 1                    # how many processes judge
 #   retain_days: 30               # age at which spans go, except those of flagged runs
 #   retain_bytes: 8589934592      # size of the journal beyond which its oldest part goes
 #   keep_days: 365                # age at which verdicts go too
@@ -177,6 +178,7 @@ rules: {rules}
 #       certificate: null
 #       key: null
 #       signals: [traces, logs]   # a backend without /v1/logs takes traces only
+#       tenants: null             # whose requests it gets; null: everyone's
 #       timeout: 10               # seconds of one request
 #       backlog: false            # true: a new destination gets all that the journal holds
 #       hold_days: 3              # what it does not take for so long is dropped, and counted
@@ -189,6 +191,7 @@ rules: {rules}
 #       project: default          # the backend's own: project, experiment or ml_app
 #       events: false             # otlp: a gen_ai.evaluation.result log event for each check, too
 #       mark_error: false         # otlp: the verdict of a flagged run has status ERROR
+#       tenants: null             # whose runs it is told of; null: everyone's
 #       link: null                # template of the link to a run, where the kind knows none
 #       timeout: 10
 #       longest_wait_seconds: 30  # the longest pause between two tries

@@ -96,6 +96,10 @@ def execute(options: argparse.Namespace) -> int:
     """Run each scenario. Any RED → 1, else any run without a verdict → 3, else 0; drafts do not count."""
     if options.step_cap and options.inject:
         raise ConfigurationError("--step-cap and --inject: give one of them.")
+    if options.inject and options.mode == Mode.MODEL.value:
+        raise ConfigurationError(
+            "--inject with --mode model: the recorded model goes on as it was whatever it is told; give --mode tools."
+        )
     project = load_project(Path.cwd())
     found = folders(options, project)
     for name in filter(None, (options.junit, options.sarif, options.markdown)):

@@ -53,7 +53,7 @@ def take_samples(options: argparse.Namespace, project: Project, checks: Sequence
             "has a scenario is not frozen again)."
         )
     out = Path(options.out) if options.out else project.scenarios
-    there, seen, taken, screen = frozen_already(out), set[str](), _Taken(), Screen()
+    there, seen, taken, screen = frozen_already(out, project.redaction_key()), set[str](), _Taken(), Screen()
     for one in recorded_runs(project, options.traces, checks).newest():
         if taken.held == options.sample:
             break

@@ -21,7 +21,7 @@ def scenario_lines(folder: Folder, found: Standing) -> list[Line]:
     lines += row("proof", proof, style="green" if found.gates else "yellow")
     grades = scenario.completeness.model_dump().items()
     lines += row("grades", ", ".join(f"{name} {grade}" for name, grade in grades))
-    replaced = scenario.origin.get("redacted") or {}
+    replaced = {k: n for k, n in scenario.origin.get("redacted", {}).items() if isinstance(n, int)}
     if replaced:
         lines += row("replaced", ", ".join(f"{counted(n, 'value')} ({name})" for name, n in replaced.items()))
     if scenario.targets():
@@ -34,7 +34,7 @@ def scenario_lines(folder: Folder, found: Standing) -> list[Line]:
     if scenario.kind == "incident":
         recorded = "a passing run was recorded" if folder.control is not None else "none recorded"
         lines += row("control", found.control or recorded)
-    for note in scenario.origin.get("notes") or ():
+    for note in scenario.origin.get("notes", ()):
         lines += paragraph("note", str(note), style="dim", most=2)
     return lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,3 +77,37 @@ def test_a_fault_of_the_model_is_proven_whichever_way_the_program_goes(
     assert ran == expected
     if way == "mcp":  # in production, once; the replay asked the server for its tools alone
         assert (desk.folder / "cancelled.txt").read_text().splitlines() == ["A-42"]
+
+
+OWN_ERROR = """
+import asyncio, json
+from redfirst.instrumentation import adapters, door
+
+class Failing:
+    def call(self, call):
+        return door.Failed(RuntimeError("could not be done"), own=OWN)
+
+adapters.install()
+from mcp.client.session import ClientSession
+door.occupy_process(Failing())
+try:
+    said = asyncio.run(ClientSession.call_tool(object.__new__(ClientSession), "cancel_order", {}))
+    print(json.dumps(said.model_dump(mode="json", by_alias=True)))
+except RuntimeError as problem:
+    print(json.dumps(str(problem)))
+"""
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_an_error_of_a_servers_tool_is_a_result_and_a_failure_on_the_way_raises(
+    desk: Desk, programs: Programs, own: bool
+) -> None:
+    """As a client of the protocol meets them: what the tool says of itself comes back marked, the rest is raised."""
+    text = OWN_ERROR.replace("OWN", str(own))
+    said = json.loads(programs.run([desk.python, "-c", text], PYTHONPATH=str(desk.installed)))
+
+    if own:
+        assert said["isError"] is True
+        assert [block["text"] for block in said["content"]] == ["could not be done"]
+    else:
+        assert said == "could not be done"

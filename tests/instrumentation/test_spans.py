@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
+import sys
 import threading
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 from opentelemetry import context, trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import StatusCode
 
 from redfirst.evaluators import semconv
-from redfirst.instrumentation import agent, configure, current_run, model, tool
+from redfirst.instrumentation import agent, configure, current_run, memory, model, tool
 
 SCHEMA = {"type": "object", "properties": {"order_id": {"type": "string"}}}
 
@@ -410,6 +413,51 @@ def test_without_any_provider_everything_works_and_nothing_is_traced() -> None:
         return tool(lambda: x)(), current_run().trace_id
 
     assert handle(3) == (3, "")
+
+
+def test_a_provider_that_comes_after_untraced_calls_gets_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether it becomes the global one, takes the place of one that is switched off, or is given to us."""
+    look = tool(lambda x: x, name="look")
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    off = TracerProvider(shutdown_on_exit=False)
+    monkeypatch.delenv("OTEL_SDK_DISABLED")
+
+    def seen_by(put: Any) -> int:
+        exporter = InMemorySpanExporter()
+        made = TracerProvider(shutdown_on_exit=False)
+        made.add_span_processor(SimpleSpanProcessor(exporter))
+        assert [look(1), look(2)] == [1, 2]
+        put(made)
+        look(3)
+        return len(exporter.get_finished_spans())
+
+    def globally(made: Any) -> None:
+        monkeypatch.setattr(trace, "_TRACER_PROVIDER", made)
+
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    assert seen_by(globally) == 1
+    globally(off)
+    assert seen_by(globally) == 1
+    globally(None)
+    assert seen_by(lambda made: configure(provider=made)) == 1
+
+
+def test_an_untraced_call_does_nothing_but_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No function of ours is entered beside the wrapper."""
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(memory.Switch, "on", False)  # a guard of another test
+    look = tool(lambda x: x, name="look")
+    look(1)
+    entered: list[str] = []
+    sys.setprofile(lambda frame, event, _: entered.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        look(2)
+    finally:
+        sys.setprofile(None)
+
+    assert entered == ["synchronous", "<lambda>"]
 
 
 def test_a_runtime_context_of_another_kind_is_left_as_it_wants(

@@ -12,8 +12,8 @@ import pytest
 from redfirst.evaluators.check import check_from_spec
 from redfirst.evaluators.record import run_record
 from redfirst.instrumentation import agent, tool
-from redfirst.replay.covering import covers, recorded_signature
-from redfirst.replay.freezing import RecordedRun, freeze
+from redfirst.replay.covering import covers, frozen_already, recorded_signature
+from redfirst.replay.freezing import RecordedRun, freeze, sample
 from redfirst.replay.redaction import Redaction
 
 from .conftest import CHECKS
@@ -115,6 +115,21 @@ def test_a_scenario_with_pseudonyms_covers_the_same_failure_of_raw_runs(
     assert len({one.scenario.origin["failed_as"]["items"][0][2] for one in (draft, second)}) == 2
 
 
+def test_a_request_that_has_a_scenario_with_pseudonyms_is_known_in_another_run(
+    shop: ModuleType, recorded: Record, tmp_path: Path
+) -> None:
+    """So a sample of the same request is not taken twice; without the key it is, which harms nobody."""
+    redaction = replace(REDACTION, patterns={"words": "please cancel"})
+    one, again = recorded(shop.with_careful_model()), recorded(shop.with_careful_model())
+    draft = sample(one, CHECKS, redaction=redaction)
+    draft.write(tmp_path / "well")
+
+    assert "please cancel" not in draft.files["scenario.yaml"].decode()
+    assert frozen_already(tmp_path, b"k").has(again.run)
+    assert not frozen_already(tmp_path, b"another").has(again.run)
+    assert not frozen_already(tmp_path, b"k").has(replace(again.run, request="please cancel A-2"))
+
+
 @pytest.mark.parametrize("key", [None, b"another"])
 def test_without_the_key_of_its_pseudonyms_a_scenario_covers_nothing_and_that_is_said(
     recorded: Record, tmp_path: Path, key: bytes | None
@@ -134,6 +149,23 @@ def test_nothing_is_kept_of_a_failure_that_no_pseudonym_changed(shop: ModuleType
     redaction = replace(REDACTION, patterns={"word": "please"}, personal=())
 
     assert "failed_as" not in freeze(recorded(shop.bad()), CHECKS, redaction=redaction).scenario.origin
+
+
+def test_a_scenario_whose_trace_is_of_another_run_is_named_and_hides_no_other(
+    shop: ModuleType, recorded: Record, tmp_path: Path
+) -> None:
+    """Its origin was edited, or the trace beside it put there by hand."""
+    incident = recorded(shop.bad())
+    for name in ("edited", "whole"):
+        freeze(incident, CHECKS).write(tmp_path / name)
+    text = tmp_path / "edited" / "scenario.yaml"
+    text.write_text(text.read_text().replace(incident.run.trace_ids[0], "0" * 32))
+    known = covers(tmp_path)
+
+    assert [one.scenario for one in known.known] == ["whole"]
+    assert known.unreadable == (
+        f"{tmp_path / 'edited'}: the recorded trace holds 0 runs of its trace id; freeze the run again.",
+    )
 
 
 def test_a_broken_scenario_is_named_and_hides_no_other(

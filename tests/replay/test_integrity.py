@@ -21,6 +21,7 @@ from redfirst.replay.files import LARGEST
 from redfirst.replay.freezing import FreezeRefused, RecordedRun, freeze
 from redfirst.replay.project import load_project
 from redfirst.replay.proof import prove
+from redfirst.replay.redaction import Redaction
 from redfirst.replay.report import Refusal
 from redfirst.replay.running import run
 from redfirst.replay.scenario import CONTROL_FILE, PROOF_FILE, load
@@ -194,6 +195,27 @@ def test_an_answer_that_nobody_could_review_is_refused_by_its_tool(recorded: Rec
         FreezeRefused, match="an answer of dump has 3072 KiB, and at most 1024 fit into a scenario"
     ):
         freeze(replace(incident, spans=spans), (check,))
+
+
+def test_a_large_answer_is_refused_before_it_is_looked_through_and_is_no_control(
+    shop: ModuleType, recorded: Callable[..., RecordedRun]
+) -> None:
+    """To look through what is thrown away took minutes."""
+    incident, passing = recorded(shop.bad()), recorded(shop.with_careful_model())
+    looked = Redaction(key=b"k", patterns={"all": "(?s).+"})  # finds something in whatever it looks through
+
+    with pytest.raises(FreezeRefused, match="an answer of lookup has 2048 KiB"):
+        freeze(_enlarged(incident), CHECKS, redaction=looked)
+    assert CONTROL_FILE in freeze(incident, CHECKS, control=passing).files
+    assert CONTROL_FILE not in freeze(incident, CHECKS, control=_enlarged(passing)).files
+
+
+def _enlarged(recorded: RecordedRun) -> RecordedRun:
+    calls = tuple(
+        replace(call, result="x" * (2 << 20)) if call.name == "lookup" else call
+        for call in recorded.run.tool_calls
+    )
+    return replace(recorded, run=replace(recorded.run, tool_calls=calls))
 
 
 def test_an_agent_that_lost_a_tool_is_named_and_neither_red_nor_green(place: Place) -> None:

@@ -382,3 +382,61 @@ def test_settings_that_cannot_be_meant_are_refused(tmp_path: Path, said: str, wr
 
     with pytest.raises(ConfigurationError, match=wrong):
         load_project(tmp_path)
+
+
+CLERK = """
+from redfirst.instrumentation import agent, model, tool
+
+OFFERED = [{"name": "close", "description": "Closes an account, as that of C-1234.", "parameters": {}}]
+
+
+def make():
+    @tool(effect="write")
+    def close(customer: str) -> str:
+        return f"closed {customer}"
+
+    @model
+    def ask(messages, tools):
+        asked = messages[-1]
+        wanted = {"id": "c0", "name": "close", "arguments": {"customer": asked["content"]}}
+        return {"content": "closed", "tool_calls": [wanted] if asked["role"] == "user" else []}
+
+    @agent(name="shop")
+    def handle(request: str) -> str:
+        messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": request}]
+        while True:
+            reply = ask(messages, OFFERED)
+            if not reply["tool_calls"]:
+                return reply["content"]
+            messages.append({"role": "tool", "content": close(**reply["tool_calls"][0]["arguments"])})
+
+    return handle
+"""
+
+
+@pytest.mark.parametrize(
+    ("prompt", "noted", "proven"),
+    [
+        ('"Accounts are written like C-1234."', False, True),
+        ('f"You serve {request}."', True, True),
+        ('"Accounts are written like C-7777."', True, False),
+    ],
+)
+def test_what_the_code_says_itself_is_found_though_a_value_in_it_is_replaced(
+    project: Project, recorded: Record, prompt: str, noted: bool, proven: bool
+) -> None:
+    """The tools offered hold an example of what is replaced, and so does the prompt: the code goes on to say both. Where
+    the value is the customer's too, nobody can tell where the prompt has it from, and the draft says that."""
+    text = CLERK.replace("PROMPT", prompt)
+    (project.root / "clerk.py").write_text(text, encoding="utf-8")
+    there: dict[str, Callable[[], Callable[[str], str]]] = {}
+    exec(text, there)
+    checks = (*CHECKS, check_from_spec({"kind": "forbid", "id": "never-close", "call": "close"}))
+    run = recorded(there["make"](), "C-7777", checks)
+    draft = freeze(run, checks, redaction=replace(KEY, patterns={"customer": r"C-\d{4}"}))
+    draft.write(project.root / "scenarios" / "closed")
+
+    assert not {"C-7777", "C-1234"}.intersection(re.findall(r"C-\d{4}", texts(draft)))
+    assert any("the system prompt holds a value" in note for note in draft.notes) == noted
+    report = prove(project.root / "scenarios" / "closed", project, agent="clerk:make")
+    assert report.proven == proven, report.because

@@ -66,9 +66,11 @@ def test_an_asked_for_call_that_the_code_refuses_is_a_live_decision(place: Place
     assert result.execution.live_decisions[0] == "cancel was asked for and not run"
 
 
-def test_scenarios_are_found_below_a_folder(place: Place) -> None:
-    """Each once, in order."""
+def test_scenarios_are_found_below_a_folder(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each once, in order, however it is spelt; one that is named from inside has a name all the same."""
     assert scenario_folders([place.project.root, place.scenario]) == [place.scenario]
+    monkeypatch.chdir(place.scenario)
+    assert scenario_folders([Path(), Path("../cancelled"), place.scenario]) == [place.scenario.resolve()]
 
 
 # -- pytest

@@ -24,6 +24,7 @@ from .conftest import Place
         ("effect: read", "effect: reads", r"scenario\.yaml:\d+: tools\.lookup\.effect"),
         ("times: any", "times: some", r"scenario\.yaml:\d+: tools\.lookup\.responses\.0\.times"),
         ("/orders/A-1/status", "orders.A-1.status", "is no JSON pointer"),
+        ("notes: []", "notes: 7", r"scenario\.yaml:\d+: origin: notes is no list"),
         ("kind: repeats", "kind: repeets", "repeets"),
     ],
 )  # fmt: skip

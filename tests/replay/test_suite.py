@@ -223,6 +223,30 @@ def test_green_all_the_same_is_no_recovery(
         assert found[0]["recovery_because"] == said
 
 
+def test_a_recorded_model_is_told_of_no_fault_and_none_is_judged_by_it(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tape holds no answer to a fault, which is said once for a tool; turn by turn it would not even notice."""
+    text = (place.scenario / "scenario.yaml").read_text()
+    fixture = (
+        "  verify:\n    effect: read\n    responses:\n"
+        "      - when: {customer: C-1}\n        return: {customer: C-1, verified: true}\n        source: authored\n"
+    )
+    (place.scenario / "scenario.yaml").write_text(text.replace("checks:\n", fixture + "checks:\n", 1))
+    assert prove(place.scenario, place.project, control="shop:guarded").proven
+    monkeypatch.chdir(place.project.root)
+    command = ["run", "--agent", "shop:guarded", "--inject", "error,timeout"]
+
+    assert main([*command, "--mode", "recorded"]) == 3
+    told = " ".join(capsys.readouterr().out.split())
+    assert (
+        "lookup, error, timeout: no verdict, the recorded model was never told of this; see --mode tools"
+        in told
+    )
+    assert main([*command, "--mode", "model"]) == 2
+    assert "goes on as it was whatever it is told; give --mode tools" in capsys.readouterr().err
+
+
 def test_a_summary_that_cannot_be_written_is_known_before_and_hides_no_red(
     place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,8 +122,8 @@ class Served:
 
     def ask(self, path: str) -> bytes:
         """What the API answers to the commands of this machine, whatever senders need."""
-        # a home in a file system of the service's own is not seen from here
-        own = OwnApi.of(Home(self.home).service()) or OwnApi(self.page, "")
+        # a home in a mount namespace of its own is not seen from here
+        own = OwnApi.of(Home(self.home).service()) or OwnApi(self.page, token="")
         request = urllib.request.Request(f"{own.url}{path}", headers=own.headers)
         with urllib.request.urlopen(request, timeout=10) as answer:
             return bytes(answer.read())
