@@ -394,6 +394,24 @@ FOREIGN: dict[str, Any] = {
 }
 
 
+INSTANCE = "12345678-1234-412a-8abc-0123456789ab"
+
+
+@pytest.mark.parametrize(
+    ("instance", "kept"), [(INSTANCE, True), (str(CARD), False), (f"of {INSTANCE}", False)]
+)
+def test_the_number_that_the_sdk_draws_for_a_process_is_no_card(
+    monkeypatch: pytest.MonkeyPatch, instance: str, kept: bool
+) -> None:
+    """However its digits fall; anything else that a host says there is looked through."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"service.instance.id={instance}")
+
+    (span,) = exported_of(monkeypatch, lambda _: tool(lambda: 1)(), patterns=["card"])
+
+    assert (span.resource.attributes["service.instance.id"] == instance) is kept
+    assert isinstance(span, FastSpan) is kept
+
+
 @pytest.mark.parametrize("write", FOREIGN.values(), ids=FOREIGN)
 def test_what_others_write_on_a_span_of_ours_is_redacted_on_its_way(
     write: Any, monkeypatch: pytest.MonkeyPatch
