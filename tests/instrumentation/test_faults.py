@@ -301,7 +301,7 @@ ELSEWHERE = "|".join(
         r"capture\._dumped|arguments\.Arguments\._unnamed|kinds\.Kind\.|rule_guard\.Guard\._open|tool_call\.(Guarded)?Tool\.alone",
         r"fast_spans\.(usable|_same|_seen|_bound|_uncounted|_counter|_says|_Fixed|FastSpan|FastTracing\.(_unrecorded|_refresh))",
         r"stream_replies\._(is_|chat|add_call|keep|responses|anthropic|google|bedrock|add_block|add_part|parsed)|conversation\._answer",
-        r"streams\._(Handed|Stream|AsyncStream|played)|current\.|propagation\.|web\.|redaction\.(_failed|Redactor|Redaction|_leaves|_hints|_unescaped)",
+        r"streams\._(Handed|Stream|AsyncStream|played)|current\.|propagation\.|web\.|redaction\.(_failed|Redactor|Redaction|_leaves|_written|_hints|_unescaped)",
         r"session\.identity|blocks\.|infra\._(of_status|grpc)|opened\.Opened\.(revealed|end)|model_requests\._system|steps\.",
     )
 )
