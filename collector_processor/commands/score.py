@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.showing.explained import explained
 from redfirst.collector_processor.showing.origins import origin_lines
 from redfirst.collector_processor.showing.view import View
-from redfirst.collector_processor.terminal import WIDTH, Screen, counted, fit
+from redfirst.collector_processor.terminal import WIDTH, Screen, counted, fit, tell
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.prices import cost_of, cost_record
 from redfirst.evaluators.provenance import provenance
@@ -149,4 +148,4 @@ def _report(stream: Stream, runs: int, flags: int, not_a_run: int) -> None:
         parts.append(f"{counted(not_a_run, 'trace')} without an agent, a model or a tool call")
     for noun, verb, reasons in (("record", "refused", stream.refused), ("file", "skipped", stream.skipped)):
         parts += [f"{counted(n, noun)} {verb}: {reason}" for reason, n in sorted(Counter(reasons).items())]
-    print(f"redfirst: {'; '.join(parts)}", file=sys.stderr)
+    tell("; ".join(parts))

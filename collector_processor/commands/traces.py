@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from redfirst.collector_processor.showing.columns import labelled
 from redfirst.collector_processor.storing.rows import row
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Label, Query, RunState
-from redfirst.collector_processor.terminal import WIDTH, Screen, clean, fit
+from redfirst.collector_processor.terminal import WIDTH, Screen, clean, fit, tell
 from redfirst.replay.covering import Covers, covers_of, recorded_signature
 from redfirst.replay.project import load_project
 
@@ -43,7 +42,7 @@ def execute(options: argparse.Namespace) -> int:
     project = load_project(Path.cwd())
     known = covers_of(project)
     for problem in filter(None, (*known.unreadable, known.said_untold)):
-        print(f"redfirst: {problem}", file=sys.stderr)
+        tell(problem)
     links = Links.of_project(project)
     rows = list(
         _rows(home, known, links, every=options.all, flagged=options.flagged, text=options.text or "")
