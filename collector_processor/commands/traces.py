@@ -16,7 +16,7 @@ from redfirst.collector_processor.showing.columns import labelled
 from redfirst.collector_processor.storing.rows import row
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Label, Query, RunState
-from redfirst.collector_processor.terminal import WIDTH, Screen, clean, fit, tell
+from redfirst.collector_processor.terminal import WIDTH, Screen, clean, counted, fit, tell
 from redfirst.replay.covering import Covers, covers_of, recorded_signature
 from redfirst.replay.project import load_project
 
@@ -63,9 +63,24 @@ def execute(options: argparse.Namespace) -> int:
         )
         link = (item["trace_id"][:8], item["url"]) if "url" in item else None
         screen.line(line + _became(item), *(("red",) if item["flagged"] else ()), link=link)
+    if not rows and not options.flagged and not options.text:
+        _say_open(home)
     if any(item.get("covered_by") for item in rows):
         screen.line("= a scenario covers it: redfirst show RUN names it", "dim")
     return 0
+
+
+def _say_open(home: Home) -> None:
+    """What is on its way, where nothing has been judged yet."""
+    reader = SqliteReader(home.store)
+    try:
+        waiting = sum(1 for _ in open_runs(home, reader))
+    finally:
+        reader.close()
+    if waiting:
+        tell(
+            f"{counted(waiting, 'run')} open: judged once nothing more came for settle_seconds; --all shows them"
+        )
 
 
 def _became(item: Mapping[str, Any]) -> str:
