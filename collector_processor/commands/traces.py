@@ -21,6 +21,7 @@ from redfirst.replay.covering import Covers, covers_of, recorded_signature
 from redfirst.replay.project import load_project
 
 _WIDTHS = (("TRACE", 9), ("JUDGED", 15), ("AGENT", 14), ("SPANS", 6), ("VER", 4))
+_LABELS = 20
 _LEFT = sum(width for _, width in _WIDTHS)
 
 
@@ -86,7 +87,9 @@ def _say_open(home: Home) -> None:
 def _became(item: Mapping[str, Any]) -> str:
     """The checks that flag a run and what people said of that; of a run without a verdict, its state."""
     labels = labelled([Label(run_id="", check=one["check"], right=one["right"]) for one in item["labels"]])
-    said = f" [{fit(labels, 20)}]" if labels else ""
+    if len(labels) > _LABELS:  # the words that matter; show has the rest
+        labels = ", ".join("right" if one["right"] else "wrong" for one in item["labels"])
+    said = f" [{fit(labels, _LABELS)}]" if labels else ""
     said += " =" if item.get("covered_by") else ""
     if item["state"] != RunState.SCORED.value:
         state = item["state"].replace("_", " ")
