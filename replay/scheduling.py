@@ -2,8 +2,8 @@
 
 A recording is read without waiting, so calls that took their time in production are all answered as they come.
 An agent whose events depend on that order would agree with itself in every replay. One of two runs therefore
-answers in another order. In both, threads get their answers some time apart: where all had them at once, a busy
-machine would decide which thread is seen to end first, and two runs might agree by chance.
+answers in another order. In both, a thread waits for its answer, and they get them some time apart: where all had
+them at once, the machine would decide which is seen to end first, and two runs might agree by chance.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ ORDER = "the order in which concurrent calls are answered"
 """What the source is called."""
 _FIRST_WAITS = 4
 """Turns of an event loop that the first of several concurrent calls waits; each later one waits one less."""
-_QUIET_SECONDS = 0.02
+_QUIET_SECONDS = 0.05
 """How long no other thread may have called before the latest call is answered."""
 _APART_SECONDS = 0.02
-"""What a thread that was answered is left to work with its answer, before an earlier call is."""
+"""What a thread that was answered is left to work with its answer, before another call is."""
 
 
 class Schedule:
@@ -36,13 +36,10 @@ class Schedule:
         self._tickets: list[int] = []
         self._next = 0
         self._answering = threading.Lock()
-        self._answered = False
-        """Whether a thread got its answer within this turn of the model's."""
 
     def turn(self) -> None:
         """A model call or the end: what comes now is concurrent with nothing before it."""
         self._place = 0
-        self._answered = False
         self._heard.clear()
 
     def turns(self) -> int:
@@ -64,9 +61,9 @@ class Schedule:
             return
         if not self._vary:
             with self._answering:
-                if self._answered and len(self._heard) > 1:
-                    time.sleep(_APART_SECONDS)
-                self._answered = True
+                time.sleep(
+                    _APART_SECONDS
+                )  # the first one, too: whoever waits for several has begun to wait by then
             return
         with self._waiting:
             ticket = self._next = self._next + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import json
 import os
@@ -50,6 +51,17 @@ def environment_of(name: str, program: str) -> Path:
     if not found.exists():
         without(f"{found} is not there; run: deploy/dev/frameworks.sh {DEV}")
     return found
+
+
+def beside(folder: Path, *packages: str) -> Path:
+    """A folder for the path of an environment without redfirst, in which it finds these packages of ours."""
+    site = folder / "site"
+    for name in packages:
+        place = site / "redfirst" / Path(*name.split("."))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        (here,) = importlib.import_module(f"redfirst.{name}").__path__  # of the wheel as of the sources
+        place.symlink_to(here)
+    return site
 
 
 def without(told: str) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, Programs, environment_of
+from .conftest import ROOT, Programs, beside, environment_of
 from .phoenix import Phoenix
 
 PAGE = ROOT / "docs" / "why-red-first.md"
@@ -40,11 +39,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the page works in, and redfirst beside it as an environment without it would have it."""
     folder = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("evaluators", "instrumentation", "examples.bookshop"):
-        place = folder / "site" / "redfirst" / Path(*name.split("."))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        (here,) = importlib.import_module(f"redfirst.{name}").__path__  # of the wheel as of the sources
-        place.symlink_to(here)
+    beside(folder, "evaluators", "instrumentation", "examples.bookshop")
     return folder
 
 

@@ -31,16 +31,23 @@ def answered(schedule: Schedule, calls: list[list[str]]) -> list[str]:
     return came
 
 
-@pytest.mark.parametrize(
-    ("calls", "pauses"), [([["a"], ["b"], ["c"]], 2), ([["a", "b", "c"]], 0)], ids=["at once", "one by one"]
-)
-def test_a_thread_is_left_time_with_its_answer_before_another_gets_one(
-    monkeypatch: pytest.MonkeyPatch, calls: list[list[str]], pauses: int
+@pytest.mark.parametrize("calls", [[["a"], ["b"], ["c"]], [["a", "b", "c"]]], ids=["at once", "one by one"])
+def test_a_thread_is_left_time_before_each_answer(
+    monkeypatch: pytest.MonkeyPatch, calls: list[list[str]]
 ) -> None:
-    """Which is seen to end first is not left to the machine; calls of one thread have nothing to wait for."""
+    """Which is seen to end first is not left to the machine, and the first is not seen before all are waited for."""
     waited: list[float] = []
     monkeypatch.setattr(scheduling.time, "sleep", waited.append)
     came = answered(Schedule(vary=False), calls)
 
     assert sorted(came) == ["a", "b", "c"]
-    assert waited == [scheduling._APART_SECONDS] * pauses
+    assert waited == [scheduling._APART_SECONDS] * 3
+
+
+def test_the_main_thread_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its calls have an order of their own."""
+    monkeypatch.setattr(scheduling.time, "sleep", lambda _: pytest.fail("waited"))
+    for vary in (False, True):
+        schedule = Schedule(vary=vary)
+        schedule.turns()
+        schedule.wait()
