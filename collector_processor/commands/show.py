@@ -97,7 +97,8 @@ def _of_traces(options: argparse.Namespace) -> View:
 
 
 def _of_scenario(options: argparse.Namespace) -> View:
-    path = Path(options.run)
+    given = Path(options.run)
+    path = given.parent if given.name == SCENARIO_FILE and given.is_file() else given
     folder = load(path)
     wanted = folder.scenario.origin.get("trace_id")
     try:

@@ -30,6 +30,7 @@ TAU = json.loads((FIXTURES / "tau_bench.json").read_text())
         ("auto", '{"traj": [', "not JSON"),
         ("auto", "", "the file is empty"),
         ("auto", "hello", "not JSON"),
+        ("auto", '{"resourceSpans": []}', "That is OTLP, which 'redfirst score' reads as it is."),
         ("auto", '{"a": "x', "line 1: not JSON: Unterminated string starting at column 7, near "),
         ("auto", '{"a": 1}', "expected a file in one of the formats tau2-bench"),
         ("auto", "[]", "found a list of 0"),
