@@ -176,7 +176,7 @@ class PageApi:
                 403, "Runs of all tenants are judged again: only redfirst backfill may ask for it."
             )
         since_ns, revision = posted.get("since_ns", 0), posted.get("revision")
-        if not isinstance(since_ns, int) or isinstance(since_ns, bool) or not isinstance(revision, str):
+        if type(since_ns) is not int or abs(since_ns) >= _EVER or not isinstance(revision, str):
             raise ApiError(400, 'A backfill is {"since_ns": 0, "revision": "…"}.')
         if revision != self._revision():
             raise ApiError(

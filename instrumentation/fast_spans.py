@@ -286,6 +286,8 @@ class FastTracing(Tracing):
             if sampled.decision.is_sampled():
                 flags |= _SAMPLED
             given = sampled.attributes
+            if given != attributes:
+                redactor = None  # the sampler's own were not looked through
             attributes = dict(BoundedAttributes(None, given, immutable=False)) if given else {}
         elif bound != _ALL and (trace_id & _LOW) >= bound:
             if self._counter is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,22 +20,29 @@ from redfirst.instrumentation.redaction import Redactor
 def redacted(redactor: Redactor, spans: Sequence[ReadableSpan]) -> list[ReadableSpan]:
     """The spans with nothing on them that must not leave. One that cannot be redacted is left out, and counted."""
     kept: list[ReadableSpan] = []
-    resources: dict[int, Resource] = {}
+    resources: dict[int, tuple[Resource, Resource]] = {}
+    """Before and after, by the number of the first: it is held, so that no other one gets that."""
     seen = _Seen(redactor.lately())
     for span in spans:
         with guarded("redact a span"):
-            resource = resources.get(id(span.resource))
-            if resource is None:
-                resource = resources[id(span.resource)] = _resource(redactor, span.resource)
-            clean = resource is span.resource and _is_clean(redactor, span, seen)
-            kept.append(span if clean else _redacted(redactor, span, resource))
+            whole = span.resource
+            if id(whole) not in resources:
+                resources[id(whole)] = whole, _resource(redactor, whole)
+            resource = resources[id(whole)][1]
+            if resource is whole and _is_clean(redactor, span, seen):
+                kept.append(span)
+                continue
+            kept.append(_redacted(redactor, span, resource))
+            lately = redactor.lately()
+            if lately != seen.lately:  # it held one that nobody had met
+                seen = _Seen(lately)
     return kept
 
 
 class _Seen:
     """What was looked at in a batch of spans."""
 
-    def __init__(self, lately: Sequence[str]) -> None:
+    def __init__(self, lately: Mapping[str, str]) -> None:
         self.lately = lately
         self.fine: set[int] = set()
         """Texts of ours, by number: the batch holds them, so that no other one gets theirs."""
@@ -50,15 +58,17 @@ def _is_clean(redactor: Redactor, span: ReadableSpan, seen: _Seen) -> bool:
     if not isinstance(span, FastSpan) or span.redacted_by is not redactor or span.foreign is None:
         return False
     plain = span.plain()
-    if plain is None:
+    if plain is None or redactor.names_any(plain.attributes.keys()):
+        return False
+    if redactor.name(plain.name) != plain.name:  # processors of others assign it
         return False
     for key in span.foreign:
         value = plain.attributes.get(key)
         if type(value) is not str:
-            if redactor.names(key) or redactor.data(value)[1]:
+            if redactor.data(value)[1]:
                 return False
         elif (key, value) not in seen.foreign:
-            if redactor.names(key) or redactor.free_text(value)[1]:
+            if redactor.free_text(value)[1]:
                 return False
             seen.foreign.add((key, value))
     return not seen.lately or not _quotes(plain, seen)
@@ -99,7 +109,8 @@ def _redacted(redactor: Redactor, span: ReadableSpan, resource: Resource) -> Rea
     _attributes(redactor, span.resource.attributes, found)
     if notes or found:
         _note(attributes, notes + found)
-    return ReadableSpan(
+    return _Redacted(
+        span,
         name=name,
         context=span.context,
         parent=span.parent,
@@ -115,6 +126,26 @@ def _redacted(redactor: Redactor, span: ReadableSpan, resource: Resource) -> Rea
     )
 
 
+class _Redacted(ReadableSpan):
+    """A span as it may leave; what the SDK dropped of it is said as before."""
+
+    def __init__(self, before: ReadableSpan, **given: Any) -> None:
+        super().__init__(**given)
+        self._dropped = before.dropped_attributes, before.dropped_events, before.dropped_links
+
+    @property
+    def dropped_attributes(self) -> int:
+        return self._dropped[0]
+
+    @property
+    def dropped_events(self) -> int:
+        return self._dropped[1]
+
+    @property
+    def dropped_links(self) -> int:
+        return self._dropped[2]
+
+
 def _clean(name: str) -> bool:
     return name in ("exception", semconv.STATE_EVENT, semconv.RUN_EVENT)
 
@@ -128,7 +159,7 @@ def _attributes(
             made[key], by = redactor.whole(value)
             if by:
                 notes.append((key, by))
-        elif key in _OURS:
+        elif key in _OURS or (key == _INSTANCE and isinstance(value, str) and _UUID.fullmatch(value)):
             made[key] = value
         elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
             made[key] = [_shown(redactor, one, notes, key) for one in value]
@@ -138,6 +169,9 @@ def _attributes(
 
 
 _OURS = frozenset({semconv.REDACTED, semconv.TRUNCATED})
+_INSTANCE = "service.instance.id"
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What the SDK draws for each process; of a hundred one or two have digits like a card's."""
 
 
 def _text(redactor: Redactor, text: str, notes: list[tuple[str, list[str]]], key: str) -> str:

@@ -14,7 +14,7 @@ import re
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,10 @@ FAILED = "<redacted: the redaction failed>"
 """Stands in place of a value that could not be redacted."""
 _DEEPEST = 200
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_LONG_NUMBER = re.compile(r"[0-9]{19}")
 _REMEMBERED = 256
+_APART = re.compile(r"\^|\$|\\[AZ]|\(\?(?:<?[=!]|>)|[*+?}]\+")
+"""What makes an expression match a text and not what the text is written into: its edges, what stands beside it."""
 _SHORTEST_REMEMBERED = 6
 
 
@@ -126,13 +129,18 @@ class Redactor:
         self._patterns = [(one.name, re.compile(one.regex), _literals(one)) for one in redaction.patterns]
         self._pairs = _pairs(self._keys)
         self._names: dict[str, str] = {}
-        self._secrets: OrderedDict[str, None] = OrderedDict()
+        self._secrets: OrderedDict[str, str] = OrderedDict()
+        """Each as it may be written into texts, with what it is itself."""
+        self._apart = any(
+            one not in PATTERNS.values() and _APART.search(one.regex) for one in redaction.patterns
+        )
+        """Whether a text must be taken out of what it is written into before the patterns are tried."""
         self._lock = (
             threading.RLock()
         )  # guards _secrets: many threads, and a stream collected as garbage in any of them
         self._quick = [(_hints(literals), literals, regex.search) for _, regex, literals in self._patterns]
         marks = {mark for hints, _, _ in self._quick for mark in hints or ("",)}
-        self._marks = ("\\", *(("'", "=") if self._keys else ()), *marks)
+        self._marks = ("",) if self._apart else ("\\", *(("'", "=") if self._keys else ()), *marks)
         """JSON text with none of these has nothing to take out but the value of a key; the empty one is in every text."""
         self._fine: set[str] = set()
         """Keys that were met and are none of ours."""
@@ -184,19 +192,21 @@ class Redactor:
     def free_text(self, text: str) -> tuple[str, list[str]]:
         """A text such as an exception's, in which secrets that were taken out by key lately may be quoted."""
         text, by = clean(text), []
-        for secret in self.lately():
-            if secret in text:
-                text = text.replace(secret, self.token(secret))
+        for written, secret in self.lately().items():
+            if written in text:
+                text = text.replace(written, self.token(secret))
                 by.append("known secret")
         text, more = self.text(text)
         return text, by + more
 
-    def lately(self) -> list[str]:
-        """The secrets that were taken out by key lately, the longest first."""
+    def lately(self) -> dict[str, str]:
+        """The secrets that were taken out by key lately, by how they may be written; the longest first."""
         if not self._secrets:
-            return []
+            return {}
         with self._lock:
-            return sorted(self._secrets, key=len, reverse=True)
+            return {
+                written: self._secrets[written] for written in sorted(self._secrets, key=len, reverse=True)
+            }
 
     def name(self, name: str) -> str:
         """A span's name."""
@@ -216,6 +226,10 @@ class Redactor:
     def names(self, key: str) -> bool:
         """Whether the value of an attribute of this name is taken out whole."""
         return key.casefold() in self._keys
+
+    def names_any(self, keys: KeysView[str]) -> bool:
+        """Whether that of any attribute of these names is."""
+        return not (keys <= self._fine or all(map(self._is_fine, keys)))
 
     def _no_key_in(self, value: Any) -> bool:
         """Whether no key of ours can be in a value; of a type that is not JSON's own that is not known."""
@@ -237,6 +251,8 @@ class Redactor:
 
     def _no_match_in(self, text: str) -> bool:
         """Whether nothing is taken out of JSON text that has no backslash: a quote inside its strings is single then."""
+        if self._apart:
+            return False
         if (
             ("'" in text or "=" in text)
             and self._pairs is not None
@@ -285,7 +301,7 @@ class Redactor:
         return data
 
     def _string(self, text: str, paths: Sequence[tuple[str, ...]], by: list[str], depth: int) -> str:
-        if text.lstrip()[:1] in ("{", "[", '"') and (self._keys or paths or "\\" in text):
+        if text.lstrip()[:1] in ("{", "[", '"') and (self._keys or paths or self._apart or "\\" in text):
             try:
                 inside = _parsed(text)
             except (ValueError, RecursionError):
@@ -347,14 +363,18 @@ class Redactor:
         return self.token(value)
 
     def _remember(self, value: Any) -> None:
-        texts = list(_leaves(value))
+        found = {
+            form: text
+            for text in _leaves(value)
+            if len(text) >= _SHORTEST_REMEMBERED
+            for form in _written(text)
+        }
         with self._lock:
-            for text in texts:
-                if len(text) >= _SHORTEST_REMEMBERED:
-                    self._secrets[text] = None
-                    self._secrets.move_to_end(text)
-                    if len(self._secrets) > _REMEMBERED:
-                        self._secrets.popitem(last=False)
+            for form, text in found.items():
+                self._secrets[form] = text
+                self._secrets.move_to_end(form)
+                if len(self._secrets) > _REMEMBERED:
+                    self._secrets.popitem(last=False)
 
 
 def _pairs(keys: Iterable[str]) -> re.Pattern[str] | None:
@@ -395,9 +415,9 @@ def _failed(error: Exception) -> str:
 
 
 def _parsed(text: str) -> Any:
-    """JSON text as data, also where it has integers or lone surrogates that orjson does not take."""
+    """JSON text as data, also where it has lone surrogates, which orjson does not take, or integers that it would round."""
     try:
-        return orjson.loads(text)
+        return json.loads(text) if _LONG_NUMBER.search(text) else orjson.loads(text)
     except ValueError:
         return json.loads(text)
 
@@ -413,6 +433,17 @@ def _may_match(literals: tuple[str, ...], text: str) -> bool:
         if literal in text:
             return True
     return not literals
+
+
+def _written(secret: str) -> Iterable[str]:
+    """A secret as it is, and as JSON, JSON within JSON and ``repr`` write it into texts, where that is another."""
+    yield secret
+    if secret.isascii() and secret.isprintable() and not any(mark in secret for mark in "\\\"'"):
+        return
+    for text in (to_json(secret), json.dumps(secret)):
+        yield text[1:-1]
+        yield to_json(text[1:-1])[1:-1]
+    yield repr(secret)[1:-1]
 
 
 def _leaves(value: Any) -> Iterable[str]:

@@ -26,7 +26,6 @@ class Refusal(Enum):
     UNKNOWN_TYPE = ("unknown_content_type", 415, 3)
     UNKNOWN_ENCODING = ("unknown_content_encoding", 415, 3)
     UNKNOWN_PATH = ("unknown_path", 404, 5)
-    NOT_SERVED = ("not_served", 404, 12)
     WRONG_METHOD = ("wrong_method", 405, 12)
     NO_TOKEN = ("unauthenticated", 401, 16)
     OTHER_TENANT = ("other_tenant", 403, 7)

@@ -136,37 +136,44 @@ def test_an_hour_without_a_destination_loses_nothing_and_keeps_the_order(tmp_pat
     assert metrics.value("redfirst_forward_dropped_total") == 0
 
 
-def test_a_destination_that_takes_ten_seconds_an_answer_delays_no_other(stopped: Served) -> None:
+def test_a_destination_that_takes_long_for_an_answer_delays_no_other(stopped: Served) -> None:
     """Fault 12: the healthy one has everything while the slow one is at its first request, which is not sent twice."""
     release = threading.Event()
 
     def slowly(_body: bytes, before: int) -> Any:
         if before == 0:
-            release.wait(10)
+            release.wait(100)
         return OK
 
     with listening() as healthy, listening(slowly) as slow:
-        served = forwarding(stopped, {"healthy": healthy.url, "slow": slow.url}, timeout=15)
+        served = forwarding(stopped, {"healthy": healthy.url, "slow": slow.url}, timeout=120)
         sent = accept(served, 8)
-        eventually(lambda: healthy.bodies == sent, within=9)
+        eventually(lambda: healthy.bodies == sent, within=60)
         assert (len(slow.times), slow.bodies) == (1, []), "it is still at its first answer"
+        release.set()
         all_of_it(served, sent, healthy, slow)
         assert len(slow.times) == len(sent)
 
 
 def test_a_destination_that_asks_to_wait_is_left_alone_that_long(stopped: Served) -> None:
     """Fault 12: 429 with Retry-After, again and again; nobody else is kept waiting."""
-    with listening() as healthy, listening() as busy:
-        busy.respond = lambda _body, before: (429, {"Retry-After": "1"}, b"") if before < 3 else OK
+    enough = threading.Event()
+
+    def busily(_body: bytes, before: int) -> Any:
+        return OK if before >= 3 and enough.is_set() else (429, {"Retry-After": "1"}, b"")
+
+    with listening() as healthy, listening(busily) as busy:
         served = forwarding(stopped, {"healthy": healthy.url, "busy": busy.url})
         sent = accept(served, 4)
         eventually(lambda: healthy.bodies == sent)
         assert busy.bodies == []
+        enough.set()
         all_of_it(served, sent, healthy, busy)
-        gaps = [later - earlier for earlier, later in zip(busy.times[:3], busy.times[1:4], strict=True)]
+        tries = len(busy.times) - len(sent)
+        gaps = [later - earlier for earlier, later in zip(busy.times[:tries], busy.times[1:], strict=False)]
         assert min(gaps) >= 1.0
         again = {"destination": "busy", "outcome": "again", "reason": "status_429"}
-        assert count(served, "redfirst_forward_requests_total", **again) == 3
+        assert count(served, "redfirst_forward_requests_total", **again) == tries >= 3
 
 
 def test_a_destination_that_takes_only_small_requests_gets_them_split(stopped: Served) -> None:

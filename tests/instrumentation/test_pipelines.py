@@ -15,6 +15,7 @@ from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import (
     ConcurrentMultiSpanProcessor,
     ReadableSpan,
@@ -41,6 +42,8 @@ from redfirst.instrumentation import (
     tool,
     tracing,
 )
+from redfirst.instrumentation.redacting import redacted
+from redfirst.instrumentation.redaction import Redaction, Redactor
 
 PROGRAM = Path(__file__).parent / "programs" / "pipeline.py"
 
@@ -279,6 +282,50 @@ def test_our_bytes_say_what_the_sdks_encoder_says(edits: bool, monkeypatch: pyte
     )
     quick = [span for span in spans if isinstance(span, fast_spans.FastSpan) and span.plain() is not None]
     assert (len(quick) > 20) is not edits
+
+
+@pytest.mark.parametrize("resource", [Resource({}), Resource({"a": ["b"]}, "https://example.org/schema")])
+def test_what_spans_share_is_said_as_the_sdks_encoder_says_it(resource: Resource) -> None:
+    """A resource that says nothing is there all the same, and one that a span makes up when it is asked is its own."""
+
+    class Makes(ReadableSpan):
+        @property
+        def resource(self) -> Resource:
+            return Resource({"of": self.name})
+
+    context = trace.SpanContext(1, 2, is_remote=False)
+    plain = ReadableSpan("plain", context, resource=resource)
+    assert ExportTraceServiceRequest.FromString(otlp_bytes.request([plain])) == encode_spans([plain])
+
+    spans = [Makes(str(number), context) for number in range(50)]
+    hidden = Redactor(Redaction(patterns=["email"]))
+    for shared, *_, span in [
+        *parsed(otlp_bytes.request(spans)),
+        *parsed(otlp_bytes.request(redacted(hidden, spans))),
+    ]:
+        assert [item.value.string_value for item in shared.attributes] == [span.name]
+
+
+def test_an_encoder_of_the_sdk_that_says_more_is_used_itself(
+    spans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later version may write what ours does not know of."""
+
+    def later(given: Any) -> Any:
+        made = encode_spans(given)
+        for span in made.resource_spans[0].scope_spans[0].spans:
+            span.flags |= 1
+        return made
+
+    tool(lambda: 1)()
+    otlp_bytes._as_the_exporters.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(otlp_bytes, "encode_spans", later)
+        (sent,) = parsed(otlp_bytes.request(spans.all()))
+    otlp_bytes._as_the_exporters.cache_clear()
+
+    assert otlp_bytes._as_the_exporters()
+    assert sent[-1].flags & 1
 
 
 def test_a_span_that_cannot_be_encoded_is_left_out_alone(spans: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.instrumentation import (
@@ -104,7 +106,10 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.parametrize("patterns", [["email", "api_key"], ["email", "card"]])
+@pytest.mark.parametrize(
+    "patterns",
+    [["email", "api_key"], ["email", "card"], [Pattern("alone", r"^a@b\.org$", "@")], [r"(?<!\")x{20}"]],
+)
 @given(value=VALUES | st.dictionaries(st.sampled_from(["a", "b"]), TEXTS, min_size=1))
 @example(value={"a": {"password": "hunter2"}})
 @example(value={"password": "hunter2"})
@@ -114,6 +119,8 @@ VALUES = st.recursive(
 @example(value={"a": "token=[98, 99]"})
 @example(value={"a": "password='hunter2'"})
 @example(value={"a": 4111111111111111})
+@example(value={"a": "a@b.org"})
+@example(value={"a": "x" * 20})
 @example(value="token=[98, 99]")
 @example(value="password='hunter2'")
 def test_a_value_without_secrets_is_let_through_only_where_the_long_way_finds_none(
@@ -139,6 +146,16 @@ def test_values_that_are_no_texts_are_taken_out_of_texts_too() -> None:
     assert "99" not in made.text("login pin={'a': 99} n=1")[0]
     assert made.text("x {'pin': None}")[0] == "x {'pin': None}"
     assert made.text("spin='x' the pin is mightier, 'pinned': 'y'")[1] == []
+
+
+def test_a_number_of_any_size_beside_a_secret_stays_what_it_is() -> None:
+    """Where the value is written anew without the secret."""
+    value = {"id": 2**70 + 1, "least": -(2**63) - 1, "to": MAIL, "rate": 0.25}
+
+    text, by = redactor(patterns=["email", "card"]).json(value)
+
+    assert by == ["email"]
+    assert json.loads(text) == {**value, "to": redactor().token(MAIL)}
 
 
 def test_a_path_takes_out_one_place_only() -> None:
@@ -371,9 +388,28 @@ FOREIGN: dict[str, Any] = {
     "a key": lambda span: span.set_attribute("password", SECRET),
     "all of them": _assign,
     "the name": lambda span: span.update_name(f"mail {MAIL}"),
+    "the name, as processors do": lambda span: setattr(span, "_name", f"mail {MAIL}"),
     "an event": lambda span: span.add_event("e", {"to": MAIL}),
     "a link": lambda span: span.add_link(span.get_span_context(), {"to": MAIL}),
 }
+
+
+INSTANCE = "12345678-1234-412a-8abc-0123456789ab"
+
+
+@pytest.mark.parametrize(
+    ("instance", "kept"), [(INSTANCE, True), (str(CARD), False), (f"of {INSTANCE}", False)]
+)
+def test_the_number_that_the_sdk_draws_for_a_process_is_no_card(
+    monkeypatch: pytest.MonkeyPatch, instance: str, kept: bool
+) -> None:
+    """However its digits fall; anything else that a host says there is looked through."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"service.instance.id={instance}")
+
+    (span,) = exported_of(monkeypatch, lambda _: tool(lambda: 1)(), patterns=["card"])
+
+    assert (span.resource.attributes["service.instance.id"] == instance) is kept
+    assert isinstance(span, FastSpan) is kept
 
 
 @pytest.mark.parametrize("write", FOREIGN.values(), ids=FOREIGN)
@@ -422,6 +458,89 @@ def test_a_secret_that_is_quoted_elsewhere_or_known_only_now_does_not_leave_in_a
     assert len(exporter.get_finished_spans()) == 2
     sent = request(exporter.get_finished_spans())
     assert not any(text.encode() in sent for text in (MAIL, SECRET))
+
+
+@pytest.mark.parametrize("secret", ['a "quoted" one', "back\\slash", "two\nlines", "it's late", "éà ü ö"])
+@pytest.mark.parametrize(
+    "write", [capture.to_json, json.dumps, repr, lambda text: json.dumps(json.dumps(text))]
+)
+def test_a_known_secret_is_found_as_others_write_it_into_texts(secret: str, write: Any) -> None:
+    """With the token of the secret itself, so that equal is equal still."""
+    made = redactor(keys=["password"])
+    made.json({"password": secret})
+
+    text, by = made.free_text(f"it was {write(secret)}, they said")
+
+    assert made.token(secret) in text
+    assert write(secret) not in text
+    assert by == ["known secret"]
+
+
+def exported_of(monkeypatch: pytest.MonkeyPatch, run: Any, *, sampler: Any = None, **rules: Any) -> list[Any]:
+    """What an exporter that ``configure`` added is given of the spans of one batch."""
+    exporter = InMemorySpanExporter()
+    monkeypatch.setattr(provider, "_otlp_exporter", lambda endpoint: exporter)
+    made = TracerProvider(sampler=sampler, shutdown_on_exit=False)
+    configure(provider=made, endpoint="http://127.0.0.1:9/v1/traces", redact=Redaction(**rules))
+    run(made)
+    assert force_flush()
+    return list(exporter.get_finished_spans())
+
+
+def test_an_attribute_of_ours_that_a_key_names_is_taken_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys are names of attributes, too, of whoever writes them; the first span is as well looked at as the last."""
+
+    def run(_: Any) -> None:
+        with session("s-1", user="u-77"):
+            for _ in range(2):
+                tool(lambda x: x, name="look")(x="hello")
+
+    for span in exported_of(monkeypatch, run, keys=["user.id", "Input.Value"]):
+        assert str(span.attributes["user.id"]).startswith("<redacted:")
+        assert str(span.attributes["input.value"]).startswith("<redacted:")
+        assert span.attributes["session.id"] == "s-1"
+
+
+def test_a_secret_met_in_the_same_batch_does_not_leave_in_a_later_span(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An attribute of others gave it away only on its way out."""
+
+    def run(made: Any) -> None:
+        with made.get_tracer("other").start_as_current_span("theirs") as span:
+            span.set_attribute("password", SECRET)
+        tool(lambda x: x, name="look")(x=f"it is {SECRET}")
+
+    assert SECRET.encode() not in request(exported_of(monkeypatch, run, keys=["password"]))
+
+
+def test_what_a_sampler_adds_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is written on the span, and not by us."""
+
+    class Adds(Sampler):
+        def should_sample(self, *given: Any, **named: Any) -> SamplingResult:
+            before = named["attributes"] if "attributes" in named else given[4]
+            return SamplingResult(Decision.RECORD_AND_SAMPLE, {**(before or {}), "for": MAIL})
+
+        def get_description(self) -> str:
+            return "adds"
+
+    (span,) = exported_of(monkeypatch, lambda _: tool(lambda: 1)(), sampler=Adds(), patterns=["email"])
+    assert str(span.attributes["for"]).startswith("<redacted:")
+
+
+def test_a_redacted_span_says_what_was_dropped_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redacting it is no reason to look whole."""
+
+    def run(made: Any) -> None:
+        with made.get_tracer("other").start_as_current_span(MAIL) as span:
+            for number in range(130):
+                span.set_attribute(f"k{number}", number)
+                span.add_event(f"e{number}")
+                span.add_link(span.get_span_context())
+
+    (span,) = exported_of(monkeypatch, run, patterns=["email"])
+    assert (span.dropped_attributes, span.dropped_events, span.dropped_links) == (2, 2, 2)
 
 
 def test_a_tool_can_name_what_of_its_arguments_must_not_leave(spans: Any) -> None:

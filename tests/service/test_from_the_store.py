@@ -239,6 +239,8 @@ def test_label_and_delete_work_with_and_without_a_service(served, tools, running
         (f"/api/runs/{'00' * 16}/delete", b"{}", {"content-type": JSON, "origin": "http://[x"}, 403),
         (f"/api/runs/{'00' * 16}/delete", b"{}", {"content-type": JSON, "host": "[::1"}, 403),
         ("/api/backfill", b'{"since_ns": 99999999999999999999, "revision": ""}', {"content-type": JSON}, 400),
+        ("/api/backfill", b'{"since_ns": 9223372036854775808, "revision": ""}', {"content-type": JSON}, 400),
+        ("/api/backfill", b'{"since_ns": true, "revision": ""}', {"content-type": JSON}, 400),
         ("/api/runs", b"{}", {"content-type": JSON}, 405),
         ("/api/nothing", b"{}", {"content-type": JSON}, 404),
     ],

@@ -106,7 +106,9 @@ def requests(run_id: str) -> list[tuple[str, dict[str, Any] | None]]:
     ]
 
 
-@pytest.mark.parametrize("wrong", [None, bearer("n-2"), bearer(""), basic("n-2"), "Basic n-1", "Digest n-1"])
+@pytest.mark.parametrize(
+    "wrong", [None, bearer("n-2"), bearer(""), basic("n-2"), "Basic n-1", "Basic é", "Digest n-1"]
+)
 def test_without_a_token_of_the_receivers_nothing_is_told_or_changed(guarded: Served, wrong: str | None):
     """401 that says how, for every path but health, as for senders; and it is counted."""
     name = judged(guarded, "n-1")
@@ -155,13 +157,15 @@ def test_an_erasure_is_of_one_user_or_one_session(guarded: Served, posted: dict[
     assert (status, said) == (400, {"error": 'An erasure is {"user": "ID"} or {"session": "ID"}.'})
 
 
-def test_commands_on_the_machine_need_no_token(guarded: Served):
+def test_commands_on_the_machine_need_no_token(guarded: Served, monkeypatch: pytest.MonkeyPatch):
     """label, delete and backfill go through the service, doctor reads its metrics: what may read the home may do that.
     The key is in the lock alone, which nobody else can read, and in no output."""
     mine, theirs = judged(guarded, "n-1"), judged(guarded, "s-1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # of a company, which must not learn the key
     command(guarded, "label", theirs, "wrong")
     assert [label.right for label in guarded.stored()[theirs].labels] == [False]
     command(guarded, "delete", mine)
+    monkeypatch.delenv("http_proxy")
     assert mine not in guarded.stored()
     assert json.loads(command(guarded, "backfill", "--json"))["by"] == "service"
     lock = guarded.home / "serve.lock"
