@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from redfirst.collector_processor.terminal import clean
+from redfirst.collector_processor.terminal import tell
 from redfirst.evaluators.errors import RedfirstError
 
 USAGE = 2
@@ -149,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(arguments)
         sys.stdout.flush()
     except RedfirstError as problem:
-        print(f"redfirst: {clean(' '.join(str(problem).split()))}", file=sys.stderr)
+        tell(str(problem))
         return problem.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -25,6 +25,7 @@ class RulesWatch:
         self._replace, self._say, self._metrics = replace, say, metrics
         self._seen = self._mark()
         self._settled = True
+        self._refused = False
 
     def look(self) -> None:
         """Take the file as it is now; one that is still being written is taken at a later look."""
@@ -38,14 +39,18 @@ class RulesWatch:
         try:
             text = self._path.read_text(encoding="utf-8")
             if text == self._rules[0]:
+                if self._refused:
+                    self._say(f"rules: {self._path} is again as the rules in force")
+                self._refused = False
                 return
             rules = (text, self._rules[1])
             load_rules(*rules)
         except (OSError, UnicodeDecodeError, RedfirstError) as problem:
+            self._refused = True
             self._metrics.add("redfirst_rules_reloads_total", result="refused")
             self._say(f"rules: {' '.join(str(problem).split())} The rules in force stay.")
             return
-        self._rules = rules
+        self._rules, self._refused = rules, False
         self._replace(rules)
         self._metrics.add("redfirst_rules_reloads_total", result="taken")
         self._say(f"rules: {self._path} was edited and is in force from the next run on")

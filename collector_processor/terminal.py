@@ -87,6 +87,15 @@ class Screen:
             print(shown, file=self.out)
 
 
+def tell(text: str) -> None:
+    """A remark on stderr: wrapped on a terminal, one line in a pipe, where it is looked for as a whole."""
+    said = f"redfirst: {clean(' '.join(text.split()))}"
+    if sys.stderr.isatty():
+        Screen(sys.stderr).para(said, hang="  ")
+    else:
+        print(said, file=sys.stderr)
+
+
 def near(path: Path) -> str:
     """A file or folder as it is named from here."""
     here = Path.cwd()

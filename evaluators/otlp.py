@@ -192,8 +192,9 @@ def _parse(text: bytes, *, line_number: int = 0, last: bool = False) -> object:
         half = " The last line is cut short: the writer was stopped, or is still writing." if last else ""
         line = line_number or problem.lineno
         near = problem.doc[problem.pos : problem.pos + _SHOWN].split("\n")[0] or "end of text"
+        said = problem.msg.removesuffix(" at")
         raise UnreadableInput(
-            f"line {line}: not JSON: {problem.msg} at column {problem.colno}, near {near!r}.{half}"
+            f"line {line}: not JSON: {said} at column {problem.colno}, near {near!r}.{half}"
         ) from problem
     except ValueError as problem:
         raise UnreadableInput(f"{at}not JSON that can be read: {problem}.") from problem

@@ -7,6 +7,9 @@ from typing import Any
 
 from redfirst.evaluators.span import AttributeValue, LogRecord, Span
 
+_INTEGERS = (-(2**63), 2**63 - 1)
+"""The smallest and the largest integer of OTLP."""
+
 
 def encode_traces(spans: Iterable[Span]) -> bytes:
     """An ``ExportTraceServiceRequest`` with these spans, in their order within resource and scope."""
@@ -76,8 +79,10 @@ def _attributes(out: Any, attributes: Mapping[str, AttributeValue]) -> None:
 def _value(out: Any, value: AttributeValue) -> None:
     if isinstance(value, bool):
         out.bool_value = value
-    elif isinstance(value, int):
+    elif isinstance(value, int) and _INTEGERS[0] <= value <= _INTEGERS[1]:
         out.int_value = value
+    elif isinstance(value, int):
+        out.string_value = str(value)  # OTLP has no wider one, and the digits are kept
     elif isinstance(value, float):
         out.double_value = value
     elif isinstance(value, bytes):

@@ -285,4 +285,7 @@ def _said(first: ErrorDetails, model: type[BaseModel]) -> str:
         return "this key is needed"
     if key == "call":
         return f"{first['input']!r} is no reference; give it as module:factory, as in bookshop.agent:make"
+    if first["type"] == "model_type":
+        example = ", as in {call: bookshop.agent:make}" if first["loc"][0] == "agents" else ""
+        return f"{first['input']!r} is no mapping; give it keys{example}"
     return first["msg"].removeprefix("Value error, ")

@@ -199,9 +199,14 @@ def _read(body: bytes) -> Mapping[str, Json] | None:
 def _execution(job: Job, found: Mapping[str, Json], output: str, folder: str) -> Execution:
     error = found["error"]
     if not found["imported"] and found["stop"] is None:
+        asks = error["message"].startswith(f"{job.agent.partition(':')[2]}() missing ")
         raise ConfigurationError(
             f"agent {job.agent}: it cannot be made: {error['type']}: {' '.join(error['message'].split())}. "
-            f"Name it as module:factory, importable from {', '.join(job.path) or 'sys.path'}."
+            + (
+                "Name a factory: it is called without arguments, and what it returns is called with the request."
+                if asks
+                else f"Name it as module:factory, importable from {', '.join(job.path) or 'sys.path'}."
+            )
         )
     return Execution(
         spans=tuple(decode_traces(json.dumps(found["spans"]).encode(), content="json"))

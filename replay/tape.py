@@ -231,10 +231,11 @@ def _first_difference(where: str, recorded: Mapping[str, Json], now: Asked, turn
     role = listed[place].get("role") if place < len(listed) and isinstance(listed[place], Mapping) else None
     kind = StopKind.RECORDING_STALE if role in ("system", "developer") and place == 0 else StopKind.OFF_TAPE
     advice = (
-        "a recorded model cannot answer a changed prompt; use --mode tools"
+        "a recorded model cannot answer a changed prompt; 'redfirst run --mode tools' asks the live one"
         if kind is StopKind.RECORDING_STALE
         else (
-            "the agent's code took another way than in the recording; record it with --control or use --mode tools"
+            "the agent's code took another way than in the recording. 'redfirst run --mode tools' asks the live model; "
+            "'redfirst prove --agent BEFORE --control AFTER', the agent that fails and the fixed one, records the new way"
         )
     )
     return HarnessStop(

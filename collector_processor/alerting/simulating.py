@@ -53,4 +53,4 @@ def simulated(
         detector.take(observed(runs[number][: place + 1]))
         if due is None:
             due = at_ns + step_ns
-    yield from detector.tick(until_ns if due is None else max(due, until_ns))
+    yield from detector.tick(until_ns)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 from redfirst.collector_processor.commands.results import (
     add_form_arguments,
@@ -28,6 +27,7 @@ from redfirst.collector_processor.reliability.requirements import (
     parsed,
 )
 from redfirst.collector_processor.reliability.trial import caps
+from redfirst.collector_processor.terminal import tell
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,10 +52,7 @@ def execute(options: argparse.Namespace) -> int:
     first, second = (read(options, [path]).trials for path in (options.first, options.second))
     found = compare(first, second, on=options.on, unequal_caps=options.unequal_caps)
     if len(caps(first)) + len(caps(second)) == 1:
-        print(
-            "redfirst: only one of the two says what limit it ran under; see that it was the same",
-            file=sys.stderr,
-        )
+        tell("only one of the two says what limit it ran under; see that it was the same")
     verdicts = checked(requirements, comparison_figures(found))
     if options.min_tasks is not None:
         verdicts.append(at_least("tasks", found.tasks, options.min_tasks))

@@ -51,7 +51,8 @@ def execute(options: argparse.Namespace) -> int:
         for run_id in erased:
             print(json.dumps({"trace_id": run_id, "deleted": True}))
     elif options.run is not None:
-        print(f"{erased[0]}: erased; its bytes leave the journal with their segment")
+        print(f"{erased[0]}: erased")
+        print("Its bytes leave the journal with their segment.")
     else:
         print(f"{counted(len(erased), 'run')} erased; their bytes leave the journal with their segments")
         print("What is still open is erased when it is judged.")

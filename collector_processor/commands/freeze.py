@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import sys
 from pathlib import Path
 
 from redfirst.collector_processor.commands.samples import take_samples
@@ -17,7 +16,7 @@ from redfirst.collector_processor.recorded.sources import (
     recorded_runs,
 )
 from redfirst.collector_processor.rules_file import checks_of
-from redfirst.collector_processor.terminal import Screen, clean, counted, near
+from redfirst.collector_processor.terminal import Screen, counted, near, tell
 from redfirst.evaluators import ConfigurationError, Outcome, Stop, flagged
 from redfirst.replay.covering import covers_of
 from redfirst.replay.freezing import RecordedRun, freeze
@@ -68,7 +67,7 @@ def execute(options: argparse.Namespace) -> int:
     known = covers_of(project)
     cover = known.of_run(incident.run, incident.verdicts)
     if cover is None and known.untold:
-        print(f"redfirst: {clean(known.said_untold)}", file=sys.stderr)
+        tell(known.said_untold)
     draft = freeze(
         incident,
         checks,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import sys
 from pathlib import Path
 
 from redfirst.collector_processor.importing.converting import Account, convert
 from redfirst.collector_processor.importing.registry import AUTO, FORMATS, format_named
-from redfirst.collector_processor.terminal import clean
+from redfirst.collector_processor.terminal import tell
 from redfirst.evaluators.errors import UnreadableInput
 
 _SHOWN = 10
@@ -40,9 +39,9 @@ def execute(options: argparse.Namespace) -> int:
     if not account.records:
         raise UnreadableInput(f"nothing was imported: {_why(account)}")
     for item in account.refused[:_SHOWN]:
-        print(clean(f"redfirst: refused: {item.where}: {item.reason}"), file=sys.stderr)
+        tell(f"refused: {item.where}: {item.reason}")
     if len(account.refused) > _SHOWN:
-        print(f"redfirst: refused: {len(account.refused) - _SHOWN} more", file=sys.stderr)
+        tell(f"refused: {len(account.refused) - _SHOWN} more")
     if options.json:
         print(json.dumps(_record(account)))
     else:

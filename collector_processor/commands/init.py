@@ -7,15 +7,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from redfirst.collector_processor.backends.selecting import is_address
 from redfirst.collector_processor.commands.init_drafts import Draft, Tool, drafts, rules_text, tools_in
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.recorded.every_run import runs_of
 from redfirst.collector_processor.settings import configured
+from redfirst.collector_processor.terminal import Screen, counted
 from redfirst.evaluators import yaml_writer
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.rules import load_rules
 from redfirst.evaluators.trajectory import Trajectory
-from redfirst.replay.project import load_project, project_at
+from redfirst.replay.project import Project, load_project, project_at
 
 CONFIGURATION = "redfirst.yaml"
 RULES = "rules.yaml"
@@ -27,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--traces",
         action="append",
         metavar="PATH",
-        help="OTLP files or folders to learn the tools from (default: the store)",
+        help="OTLP files or folders to learn the tools from (default: the store, and without one traces: of redfirst.yaml)",
     )
     parser.add_argument(
         "--home", metavar="DIR", help="where the store lies (default: REDFIRST_HOME or .redfirst)"
@@ -43,20 +45,28 @@ def execute(options: argparse.Namespace) -> int:
     out = Path(options.out)
     targets = (out / CONFIGURATION, out / RULES)
     _may_write([path for path in targets if path.exists()], force=options.force)
-    home = Home(Path(options.home)) if options.home else Home(load_project(Path.cwd()).home)
-    runs = runs_of(home, options.traces)
+    project = load_project(Path.cwd())
+    home = Home(Path(options.home)) if options.home else Home(project.home)
+    traces = options.traces or _named(project, home)
+    runs = runs_of(home, traces)
     tools, found = tools_in(runs), drafts(runs)
     rules = rules_text(found, tools)
     load_rules(rules, str(targets[1]))
     agents = sorted({name for run in runs for name in run.agents})
     out.mkdir(parents=True, exist_ok=True)
-    targets[0].write_text(
-        _configuration(agents, [_from(out, path) for path in options.traces or ()]), "utf-8"
-    )
+    targets[0].write_text(_configuration(agents, [_from(out, path) for path in traces]), "utf-8")
     targets[1].write_text(rules, "utf-8")
     configured(project_at(targets[0]))
     _report(targets, runs, tools, found)
     return 0
+
+
+def _named(project: Project, home: Home) -> list[str]:
+    """The files that the project names and that are there, for want of a store."""
+    if home.store.exists():
+        return []
+    paths = [str(project.root / name) for name in project.settings.traces if not is_address(name)]
+    return [path for path in paths if Path(path).exists()]
 
 
 def _may_write(there: Sequence[Path], *, force: bool) -> None:
@@ -84,13 +94,19 @@ def _from(out: Path, path: str) -> str:
 def _report(
     targets: Sequence[Path], runs: Sequence[Trajectory], tools: Sequence[Tool], found: Sequence[Draft]
 ) -> None:
-    print(f"Wrote {targets[0]} and {targets[1]}.")
+    screen = Screen()
+    screen.para(f"Wrote {targets[0]} and {targets[1]}.")
     if not runs:
-        print("No runs were seen yet: the rules file is empty. Run redfirst init --force again after some.")
+        screen.para(
+            "No runs were seen yet, so the rules file is empty: neither a store nor a file of spans was found. After some "
+            "runs: redfirst init --force, with --traces FILE where they are in a file."
+        )
         return
-    print(f"{len(runs)} runs, {len(tools)} tools, {len(found)} draft rules:")
+    parts = (counted(len(runs), "run"), counted(len(tools), "tool"), counted(len(found), "draft rule"))
+    screen.para(f"{', '.join(parts)}:")
     for draft in found:
-        print(f"  {draft.rule['id']}: would flag {draft.flagged} of {draft.runs} runs")
+        said = f"{draft.rule['id']}: would flag {draft.flagged} of {counted(draft.runs, 'run')}"
+        screen.para(said, indent="  ", hang="    ")
 
 
 def _configuration(agents: Sequence[str], traces: Sequence[str]) -> str:

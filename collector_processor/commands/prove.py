@@ -30,7 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--control", metavar="MODULE:FACTORY", help="an agent that passes, to be recorded as the control"
     )
     parser.add_argument(
-        "--level", choices=[level.value for level in Level], default="recorded", help="what is live"
+        "--level",
+        choices=[level.value for level in Level],
+        default="recorded",
+        help="recorded: the model's turns come from the tape; live: the model itself answers, in N runs "
+        "(default: recorded)",
     )
     parser.add_argument("-n", "--runs", type=int, metavar="N", help="live runs (default: the scenario's, 5)")
     parser.add_argument("--again", action="store_true", help="also prove what is proven already")

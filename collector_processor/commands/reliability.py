@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from redfirst.collector_processor.commands.results import (
@@ -25,6 +24,7 @@ from redfirst.collector_processor.reliability.requirements import (
     parsed,
 )
 from redfirst.collector_processor.reliability.summary import Reliability, summarise
+from redfirst.collector_processor.terminal import tell
 from redfirst.evaluators.errors import ConfigurationError
 
 
@@ -75,4 +75,4 @@ def _plot(found: Reliability, folder: Path) -> None:
     from redfirst.collector_processor.reliability.plots import draw_all
 
     for path in draw_all(found, folder):
-        print(f"redfirst: wrote {path}", file=sys.stderr)
+        tell(f"wrote {path}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 from redfirst.collector_processor.home import Home
 from redfirst.collector_processor.recorded.every_run import runs_of
 from redfirst.collector_processor.rules_file import checks_of, rules_text
-from redfirst.collector_processor.terminal import Screen
+from redfirst.collector_processor.terminal import Screen, tell
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.declared import declared_shape
 from redfirst.evaluators.errors import ConfigurationError
@@ -261,4 +260,4 @@ def _print(record: Mapping[str, object]) -> None:
 
 
 def _tell(text: str, *, of: int | None = None) -> None:
-    print(f"redfirst: {text}" + ("" if of is None else f" over {of} run(s)"), file=sys.stderr)
+    tell(text + ("" if of is None else f" over {of} run(s)"))

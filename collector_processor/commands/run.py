@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from redfirst.collector_processor.summaries.case import cases
 from redfirst.collector_processor.summaries.junit import junit
 from redfirst.collector_processor.summaries.markdown import markdown
 from redfirst.collector_processor.summaries.sarif import sarif
-from redfirst.collector_processor.terminal import Progress, Screen, clean
+from redfirst.collector_processor.terminal import Progress, Screen, tell
 from redfirst.evaluators import ConfigurationError
 from redfirst.replay import files
 from redfirst.replay.asked import Asked, Mode
@@ -193,7 +192,7 @@ def _written(options: argparse.Namespace, suite: Suite, injected: Sequence[Injec
     except files.CannotWrite as problem:
         if code != RED_EXIT:
             raise
-        print(f"redfirst: {clean(str(problem))}", file=sys.stderr)
+        tell(str(problem))
     return code
 
 

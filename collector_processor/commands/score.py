@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.showing.explained import explained
 from redfirst.collector_processor.showing.origins import origin_lines
 from redfirst.collector_processor.showing.view import View
-from redfirst.collector_processor.terminal import WIDTH, Screen, counted, fit
+from redfirst.collector_processor.terminal import WIDTH, Screen, clean, counted, fit, tell
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.prices import cost_of, cost_record
 from redfirst.evaluators.provenance import provenance
@@ -24,7 +23,7 @@ from redfirst.evaluators.reading import read
 from redfirst.evaluators.record import errors_of, repeats_of, run_record
 from redfirst.evaluators.span import LogRecord, Span
 from redfirst.evaluators.trajectory import Trajectory
-from redfirst.evaluators.verdict import Verdict, flagged
+from redfirst.evaluators.verdict import Outcome, Severity, Verdict, flagged
 from redfirst.replay.project import load_project
 
 _HEADER = ("TRACE", "AGENT", "ENDED", "CALLS", "ERRORS", "REPEATS", "FLAGGED BY")
@@ -53,11 +52,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="under each run, for each check, why it failed or did not, and which attributes each fact was read from",
     )
-    parser.add_argument("--fail-on-flag", action="store_true", help="exit 1 when a run is flagged")
+    parser.add_argument(
+        "--fail-on-flag", action="store_true", help="exit 1 when a run is flagged, 3 when no run was found"
+    )
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Score everything under the paths. 0 when all was read; 1 only with ``--fail-on-flag``."""
+    """Score everything under the paths. 0 when all was read; 1 and 3 only with ``--fail-on-flag``."""
     project = load_project(Path.cwd())
     checks = checks_of(project, options.rules)
     prices = prices_of(project, options.prices)
@@ -65,6 +66,7 @@ def execute(options: argparse.Namespace) -> int:
     stream = read_files(options.paths)
     found = read(stream.spans, stream.logs)
     flags = 0
+    unsure: Counter[str] = Counter()
     traces = _by_trace(stream) if options.explain else {}
     screen = Screen()
     if not options.json:
@@ -72,6 +74,11 @@ def execute(options: argparse.Namespace) -> int:
     for run in found.runs:
         verdicts = judge(run, checks)
         flags += flagged(verdicts)
+        unsure.update(
+            one.check
+            for one in verdicts
+            if one.outcome is Outcome.INCONCLUSIVE and one.severity >= Severity.FLAG
+        )
         if options.json:
             metrics = {"cost": cost_record(cost_of(run, prices), prices)}
             record = {**run_record(run, verdicts, metrics), **links.beside(run.run_id, _trace_of(run))}
@@ -82,8 +89,10 @@ def execute(options: argparse.Namespace) -> int:
             if options.explain:
                 origins = provenance(run, *_of(run, traces))
                 _explain(View(run=run, checks=checks, verdicts=verdicts, origins=origins))
-    _report(stream, len(found.runs), flags, found.not_a_run)
-    return 1 if flags and options.fail_on_flag else 0
+    _report(stream, len(found.runs), flags, found.not_a_run, unsure)
+    if not options.fail_on_flag:
+        return 0
+    return 1 if flags else 0 if found.runs else 3
 
 
 def _explain(view: View) -> None:
@@ -142,11 +151,14 @@ def _row(cells: Sequence[str]) -> str:
     return fit(" ".join([*fixed, cells[-1]]).rstrip(), WIDTH)
 
 
-def _report(stream: Stream, runs: int, flags: int, not_a_run: int) -> None:
-    """What was read and what was not, on stderr."""
+def _report(stream: Stream, runs: int, flags: int, not_a_run: int, unsure: Mapping[str, int]) -> None:
+    """What was read and what was not, and which checks that could have flagged a run cannot tell, on stderr."""
     parts = [f"{counted(runs, 'run')} in {counted(stream.files, 'file')}, {flags} flagged"]
     if not_a_run:
         parts.append(f"{counted(not_a_run, 'trace')} without an agent, a model or a tool call")
     for noun, verb, reasons in (("record", "refused", stream.refused), ("file", "skipped", stream.skipped)):
         parts += [f"{counted(n, noun)} {verb}: {reason}" for reason, n in sorted(Counter(reasons).items())]
-    print(f"redfirst: {'; '.join(parts)}", file=sys.stderr)
+    if unsure:
+        told = (f"{clean(check)} in {counted(number, 'run')}" for check, number in sorted(unsure.items()))
+        parts.append(f"inconclusive: {', '.join(told)}")
+    tell("; ".join(parts))

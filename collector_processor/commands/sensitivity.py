@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from redfirst.collector_processor.recorded.files import read_files
 from redfirst.collector_processor.rules_file import rules_text
-from redfirst.collector_processor.terminal import Screen, fit
+from redfirst.collector_processor.terminal import Screen, fit, tell
 from redfirst.evaluators.check import default_checks
 from redfirst.evaluators.reading import read
 from redfirst.evaluators.rules import read_rules
@@ -52,10 +51,7 @@ def execute(options: argparse.Namespace) -> int:
             print(json.dumps(line, ensure_ascii=True, allow_nan=False))
     else:
         _show(found, changed)
-    print(
-        f"redfirst: {len(runs)} run(s) in {stream.files} file(s), {len(found.results)} mutant(s)",
-        file=sys.stderr,
-    )
+    tell(f"{len(runs)} run(s) in {stream.files} file(s), {len(found.results)} mutant(s)")
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from redfirst.collector_processor.recorded.sources import add_source_arguments, 
 from redfirst.collector_processor.rules_file import checks_of
 from redfirst.collector_processor.showing.page import page
 from redfirst.collector_processor.showing.view import View
-from redfirst.collector_processor.terminal import Screen, clean
+from redfirst.collector_processor.terminal import Screen, tell
 from redfirst.evaluators import flagged
 from redfirst.evaluators.check import judge
 from redfirst.evaluators.errors import ConfigurationError, UnreadableInput
@@ -83,7 +82,7 @@ def _of_traces(options: argparse.Namespace) -> View:
     known = covers_of(project)
     cover = known.of_run(recorded.run, recorded.verdicts)
     if cover is None and known.untold and flagged(recorded.verdicts):
-        print(f"redfirst: {clean(known.said_untold)}", file=sys.stderr)
+        tell(known.said_untold)
     traces = [word for path in asked or () for word in ("--traces", path)]
     rules = [] if options.rules is None else ["--rules", options.rules]
     return View(
@@ -98,7 +97,8 @@ def _of_traces(options: argparse.Namespace) -> View:
 
 
 def _of_scenario(options: argparse.Namespace) -> View:
-    path = Path(options.run)
+    given = Path(options.run)
+    path = given.parent if given.name == SCENARIO_FILE and given.is_file() else given
     folder = load(path)
     wanted = folder.scenario.origin.get("trace_id")
     try:

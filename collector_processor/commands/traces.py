@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,12 @@ from redfirst.collector_processor.showing.columns import labelled
 from redfirst.collector_processor.storing.rows import row
 from redfirst.collector_processor.storing.sqlite_reading import SqliteReader
 from redfirst.collector_processor.storing.store import Label, Query, RunState
-from redfirst.collector_processor.terminal import WIDTH, Screen, clean, fit
+from redfirst.collector_processor.terminal import WIDTH, Screen, clean, counted, fit, tell
 from redfirst.replay.covering import Covers, covers_of, recorded_signature
 from redfirst.replay.project import load_project
 
 _WIDTHS = (("TRACE", 9), ("JUDGED", 15), ("AGENT", 14), ("SPANS", 6), ("VER", 4))
+_LABELS = 20
 _LEFT = sum(width for _, width in _WIDTHS)
 
 
@@ -43,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
     project = load_project(Path.cwd())
     known = covers_of(project)
     for problem in filter(None, (*known.unreadable, known.said_untold)):
-        print(f"redfirst: {problem}", file=sys.stderr)
+        tell(problem)
     links = Links.of_project(project)
     rows = list(
         _rows(home, known, links, every=options.all, flagged=options.flagged, text=options.text or "")
@@ -64,15 +64,32 @@ def execute(options: argparse.Namespace) -> int:
         )
         link = (item["trace_id"][:8], item["url"]) if "url" in item else None
         screen.line(line + _became(item), *(("red",) if item["flagged"] else ()), link=link)
+    if not rows and not options.flagged and not options.text:
+        _say_open(home)
     if any(item.get("covered_by") for item in rows):
         screen.line("= a scenario covers it: redfirst show RUN names it", "dim")
     return 0
 
 
+def _say_open(home: Home) -> None:
+    """What is on its way, where nothing has been judged yet."""
+    reader = SqliteReader(home.store)
+    try:
+        waiting = sum(1 for _ in open_runs(home, reader))
+    finally:
+        reader.close()
+    if waiting:
+        tell(
+            f"{counted(waiting, 'run')} open: judged once nothing more came for settle_seconds; --all shows them"
+        )
+
+
 def _became(item: Mapping[str, Any]) -> str:
     """The checks that flag a run and what people said of that; of a run without a verdict, its state."""
     labels = labelled([Label(run_id="", check=one["check"], right=one["right"]) for one in item["labels"]])
-    said = f" [{fit(labels, 20)}]" if labels else ""
+    if len(labels) > _LABELS:  # the words that matter; show has the rest
+        labels = ", ".join("right" if one["right"] else "wrong" for one in item["labels"])
+    said = f" [{fit(labels, _LABELS)}]" if labels else ""
     said += " =" if item.get("covered_by") else ""
     if item["state"] != RunState.SCORED.value:
         state = item["state"].replace("_", " ")

@@ -31,12 +31,13 @@ class Program:
 
     def findings(self) -> list[Finding]:
         """How it ended, and that it could be counted."""
+        how = f"exit code {self.code}" if self.code >= 0 else f"signal {signal.Signals(-self.code).name}"
         if not self.counts:
             return [
                 Finding(
                     subject="program",
                     level=Level.BLIND,
-                    found=f"{self.command} did not call configure() of redfirst.instrumentation",
+                    found=f"{self.command} ended with {how} and did not call configure() of redfirst.instrumentation",
                     means="Its spans were not counted; without a provider there are none.",
                     blinds=ALL,
                     remedy="Call configure() where it starts: a provider that is set is joined as it is.",
@@ -44,7 +45,6 @@ class Program:
             ]
         if self.code == 0:
             return [Finding(subject="program", level=Level.OK, found=f"{self.command} ended")]
-        how = f"exit code {self.code}" if self.code > 0 else f"signal {signal.Signals(-self.code).name}"
         return [
             Finding(
                 subject="program",

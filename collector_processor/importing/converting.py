@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,7 +89,9 @@ def _file(
             account.skipped["JSON, but in no format that is known" if values else "not JSON"] += 1
             return
         kinds = f"a file in the format {wanted.name}" if wanted else _kinds()
-        raise UnreadableInput(f"expected {kinds}, found {what}.")
+        otlp = bool(values) and isinstance(values[0].value, Mapping) and not _OTLP.isdisjoint(values[0].value)
+        hint = " That is OTLP, which 'redfirst score' reads as it is." if otlp else ""
+        raise UnreadableInput(f"expected {kinds}, found {what}.{hint}")
     account.files += 1
     account.refused += refused
     mine: list[Document] = []
@@ -107,6 +109,7 @@ def _file(
     account.written += target.paths
 
 
+_OTLP = frozenset({"resourceSpans", "resourceLogs"})
 _LOOKED_AT = 10
 """Lines of a file by which its format is told, so that one bad line does not hide it."""
 

@@ -53,7 +53,8 @@ def _value(text: bytes, number: int) -> object:
     except json.JSONDecodeError as problem:
         line = number or problem.lineno
         near = problem.doc[problem.pos : problem.pos + _SHOWN].split("\n")[0] or "end of text"
-        return BadRecord(f"line {line}: not JSON: {problem.msg} at column {problem.colno}, near {near!r}.")
+        said = problem.msg.removesuffix(" at")
+        return BadRecord(f"line {line}: not JSON: {said} at column {problem.colno}, near {near!r}.")
     except ValueError as problem:
         return BadRecord(f"{at}not JSON that can be read: {problem}.")
 

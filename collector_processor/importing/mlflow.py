@@ -24,6 +24,8 @@ _FOREIGN = ("ai.", "gen_ai.", "gcp.vertex.agent.", "langfuse.", "logfire.", "ope
 """Beginnings of attributes by which a span came over OTLP from another instrumentation."""
 _SCOPE = "mlflow.tracing"
 _OURS = frozenset({semconv.OI_KIND, semconv.OPERATION})
+_DIGITS = len(str(-(2**63)))
+"""The longest an integer of OTLP is written."""
 _TEXTS = (".value", ".arguments", ".result", ".content", ".id")
 """Ends of the names of attributes that are texts: a number in one was a text of digits."""
 
@@ -159,14 +161,15 @@ def _any(value: object) -> object:
         items = (object_of(inner) or {}).get("values")
         return [_any(item) for item in (items if isinstance(items, list) else [])]
     if kind == "int_value" and isinstance(inner, str):
-        return int(inner) if inner.removeprefix("-").isdecimal() else inner
+        return int(inner) if len(inner) <= _DIGITS and inner.removeprefix("-").isdecimal() else inner
     return inner
 
 
 def _marked(attributes: Mapping[str, object], span: object) -> bool:
     """Whether the span carries an attribute or event of redfirst's own."""
     events = span.get("events") if isinstance(span, Mapping) else None
-    names = [event.get("name") for event in events or () if isinstance(event, Mapping)]
+    listed = events if isinstance(events, list) else ()
+    names = [event.get("name") for event in listed if isinstance(event, Mapping)]
     return any(str(one).startswith("redfirst.") for one in (*attributes, *names))
 
 

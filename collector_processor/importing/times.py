@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from redfirst.evaluators.dialects.values import number
+from redfirst.evaluators.dialects.values import is_count, number
 
 _FRACTION = re.compile(r"\.(\d+)")
 _SECOND = 10**9
@@ -30,7 +30,7 @@ def nanoseconds(value: object) -> int | None:
 
 def counted(value: object, unit: int) -> int | None:
     """A count of time since 1970 in units of so many nanoseconds; ``None`` when it is no such number."""
-    if isinstance(value, str) and value.isascii() and value.isdigit():
+    if isinstance(value, str) and is_count(value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) > 2**63:
         return None

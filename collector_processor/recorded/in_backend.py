@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 
 from redfirst.collector_processor.backends.backend import Backend
 from redfirst.collector_processor.backends.getting import BackendUnreadable
 from redfirst.collector_processor.storing.store import Label
+from redfirst.collector_processor.terminal import tell
 from redfirst.evaluators.check import Check, judge
 from redfirst.evaluators.errors import ConfigurationError
 from redfirst.evaluators.reading import read
@@ -60,7 +60,7 @@ class RunsInBackend:
                 if other.run.run_id != incident.run.run_id and same_task(incident.run, other.run):
                     yield other
         except BackendUnreadable as problem:  # the run itself was read, and a control can be had otherwise
-            print(f"redfirst: no other run of the task was looked for: {problem}", file=sys.stderr)
+            tell(f"no other run of the task was looked for: {problem}")
 
     def newest(self, like: RecordedRun | None = None) -> Iterator[RecordedRun]:
         """The runs of the newest traces; those that cannot be read are passed over."""

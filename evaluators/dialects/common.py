@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from redfirst.evaluators.dialects.values import first_text, number
+from redfirst.evaluators.dialects.values import first_text, is_count, number
 from redfirst.evaluators.span import Span, StatusCode
 from redfirst.evaluators.trajectory import Gap, Tokens
 
@@ -95,6 +95,6 @@ def flattened(attributes: Attributes, prefix: str) -> list[dict[str, object]]:
     found: dict[int, dict[str, object]] = {}
     for key in [key for key in attributes if key.startswith(lead)]:
         index, dot, rest = key[len(lead) :].partition(".")
-        if dot and index.isascii() and index.isdigit():
+        if dot and is_count(index):
             found.setdefault(int(index), {})[rest] = attributes[key]
     return [found[index] for index in sorted(found)]

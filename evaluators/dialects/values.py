@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 _LITERAL_LIMIT = 20_000
 _LONGEST_REPEATED = 50_000
+_LONGEST_COUNT = 40
 _WORD = re.compile(r"[A-Za-z][\w.\- ]{0,63}")
 _ENVELOPE_NOISE = frozenset({"sanitize_inputs_outputs"})
 """Switches of a wrapper that some instrumentors record among the arguments of the tool it wraps."""
@@ -135,6 +136,11 @@ def is_word(value: str) -> bool:
     return bool(_WORD.fullmatch(value))
 
 
+def is_count(value: str) -> bool:
+    """Whether a text is a count in digits: no sign, and no longer than any count is. Python refuses to read long ones."""
+    return len(value) <= _LONGEST_COUNT and value.isascii() and value.isdigit()
+
+
 def number(value: object) -> int | None:
     """A count, also when it came as a text or as an integral float."""
     if isinstance(value, bool) or value is None:
@@ -143,7 +149,7 @@ def number(value: object) -> int | None:
         return value
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, str) and value.isascii() and value.isdigit():
+    if isinstance(value, str) and is_count(value):
         return int(value)
     return None
 

@@ -16,6 +16,7 @@ from redfirst.collector_processor.cli import main
 from redfirst.collector_processor.importing.documents import documents
 from redfirst.collector_processor.importing.formats import BadRecord, Document, Place
 from redfirst.collector_processor.importing.registry import FORMATS, format_of
+from redfirst.collector_processor.recorded.files import read_files
 from redfirst.evaluators.otlp_encode import encode_traces
 
 from .importing import FIXTURES
@@ -29,6 +30,8 @@ TAU = json.loads((FIXTURES / "tau_bench.json").read_text())
         ("auto", '{"traj": [', "not JSON"),
         ("auto", "", "the file is empty"),
         ("auto", "hello", "not JSON"),
+        ("auto", '{"resourceSpans": []}', "That is OTLP, which 'redfirst score' reads as it is."),
+        ("auto", '{"a": "x', "line 1: not JSON: Unterminated string starting at column 7, near "),
         ("auto", '{"a": 1}', "expected a file in one of the formats tau2-bench"),
         ("auto", "[]", "found a list of 0"),
         ("tau2-bench", json.dumps(TAU), "expected a file in the format tau2-bench, found a list of 3"),
@@ -124,7 +127,7 @@ def test_half_a_surrogate_pair_is_replaced(tmp_path: Path):
 
 
 JUNK = st.sampled_from(
-    [None, True, -1, 2**70, 1.5, "", "x", "{", [], [None], [[]], {}, {"a": 1}, [{"role": 3}]]
+    [None, True, -1, 2**70, 1.5, "", "x", "{", [], [None], [[]], {}, {"a": 1}, [{"role": 3}], "9" * 5000]
 )
 
 
@@ -189,3 +192,25 @@ def test_a_trace_id_that_is_none_costs_its_span_alone(bad: object) -> None:
     with pytest.raises(BadRecord, match=r"expected a span with context\.trace_id"):
         form.spans(first, Place(source="x", number=0))
     assert [span.trace_id for span in form.spans(second, Place(source="x", number=1))] == ["2" * 32]
+
+
+@pytest.mark.parametrize(
+    ("number", "kept"),
+    [(2**63 - 1, 2**63 - 1), (-(2**63), -(2**63)), (2**63, str(2**63)), (2**70, str(2**70))],
+)
+def test_a_number_wider_than_otlp_keeps_its_digits(tmp_path: Path, number: int, kept: object) -> None:
+    """JSON has integers of any width, OTLP of 64 bits: a wider one is text, alone and in a list."""
+    span = {
+        "trace_id": "1" * 32,
+        "span_id": "2" * 16,
+        "start_time_unix_nano": 1,
+        "attributes": {"wide": number, "several": [number, 1]},
+    }
+    (tmp_path / "x.json").write_text(
+        json.dumps({"trace": {"trace_info": {"trace_id": "tr-1"}, "spans": [span]}})
+    )
+    assert main(["import", "mlflow", str(tmp_path / "x.json"), "--out", str(tmp_path / "out")]) == 0
+    (written,) = read_files([tmp_path / "out"]).spans
+
+    assert written.attributes["wide"] == kept
+    assert written.attributes["several"] == (kept, 1)

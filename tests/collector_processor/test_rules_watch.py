@@ -69,6 +69,19 @@ def test_a_bad_one_is_said_once_and_the_old_rules_stay(path: Path, bad: str | by
     assert taken == [(OTHER, str(path))]
 
 
+def test_an_edit_that_is_taken_back_is_said(path: Path) -> None:
+    """After a refusal, so that whoever undid it knows; nothing is loaded anew."""
+    watch, taken, said = watched(path)
+    for text in ("rules: [", GOOD):
+        path.write_text(text)
+        for _ in range(3):
+            watch.look()
+
+    assert taken == []
+    assert len(said) == 2
+    assert said[1] == f"rules: {path} is again as the rules in force"
+
+
 def test_the_same_text_again_changes_nothing(path: Path) -> None:
     """A checkout that touches the file starts no scorer anew."""
     watch, taken, said = watched(path)

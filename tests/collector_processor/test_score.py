@@ -82,6 +82,28 @@ def test_a_flag_fails_only_when_asked():
     assert main(["score", str(HAPPY), "--json", "--fail-on-flag"]) == 0
 
 
+def test_a_gate_over_no_run_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """An agent that sent nothing, or to another file, is not green: 3 with --fail-on-flag, and 0 where nobody gates."""
+    (tmp_path / "empty.jsonl").touch()
+    for path in (tmp_path, tmp_path / "empty.jsonl"):
+        assert main(["score", str(path)]) == 0
+        assert main(["score", str(path), "--fail-on-flag"]) == 3
+        assert "0 runs" in capsys.readouterr().err
+
+
+def test_a_check_that_could_not_tell_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """A row that flags nothing looks like a pass: what could have flagged it and lacks its evidence stands below."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "schema: redfirst.rules/1\nrules:\n  - {id: known-customer, kind: require_before, call: get_order, "
+        "needs: {tool: verify_identity, where: {args.customer_id: C-1001}}}\n"
+    )
+    assert main(["score", str(NO_CONTENT), "--rules", str(rules)]) == 0
+    assert "0 flagged; inconclusive: known-customer in 1 run\n" in capsys.readouterr().err
+    assert main(["score", str(HAPPY), "--rules", str(rules)]) == 0
+    assert capsys.readouterr().err.endswith("0 flagged\n")
+
+
 def test_a_folder_is_read_and_other_files_are_counted(tmp_path: Path):
     """Below a folder, OTLP is read, gzipped or not, and anything else is skipped by reason."""
     (tmp_path / "a").mkdir()

@@ -645,6 +645,8 @@ def test_show_reads_a_scenario(folder: Path, capsys: pytest.CaptureFixture[str])
     assert line_with(lines, "tools    cancel: 1 incident")
     assert line_with(lines, "  order=A-1 → ok=true")
     assert lines[-1] == "next     redfirst prove scenarios/one"
+    assert main(["show", "scenarios/one/scenario.yaml"]) == 0
+    assert capsys.readouterr().out.splitlines() == lines
 
 
 def test_a_proven_scenario_names_the_control_of_its_proof() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from redfirst.collector_processor.cli import main
-from redfirst.collector_processor.journal.format import Position
+from redfirst.collector_processor.journal.format import Position, Record
+from redfirst.collector_processor.journal.writing import Journal
 from redfirst.collector_processor.storing import sqlite_schema
 from redfirst.collector_processor.storing.expiring import expire
 from redfirst.collector_processor.storing.sqlite import SqliteStore
@@ -28,6 +29,7 @@ from redfirst.collector_processor.storing.store import (
     StoreRefused,
     Unsent,
 )
+from tests.otlp.bodies import a_span, body
 
 RUN = "ab" * 16
 FIRST = Landing(
@@ -186,6 +188,37 @@ def test_traces_fits_80_columns_and_names_what_failed(
     assert several.endswith(" a-rule-with-a-long-name-0 +3")
     assert "(unscored: the scorer died" in unscored
     assert max(map(len, (one, several, unscored))) <= 80
+
+
+def test_traces_says_right_or_wrong_where_the_name_of_the_check_has_no_room(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A label is a word and a check; the word is what a reader of the table looks for."""
+    verdict = {**FIRST.verdicts[0], "check": "verify-before-cancel"}
+    store.land([replace(FIRST, verdicts=[verdict])], cursor=CURSOR)
+    store.label(Label(run_id=RUN, check="verify-before-cancel", right=False))
+
+    assert main(["traces", "--home", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith(" verify-before-cancel [wrong]")
+
+
+def test_where_nothing_is_judged_yet_traces_tells_of_what_is_open(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Right after the first spans: the table is empty, and that is no loss."""
+    assert store.runs(Query()) == []
+    assert main(["traces", "--home", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
+    journal = Journal(tmp_path / "journal")
+    journal.append(Record(signal="traces", tenant="default", arrival_ns=1, body=body(a_span()))).result(30)
+    journal.close()
+
+    assert main(["traces", "--home", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert err.startswith("redfirst: 1 run open: judged once nothing more came")
+    assert main(["traces", "--home", str(tmp_path), "--flagged"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_reader_beside_the_writer_sees_what_is_stored(store: Store, tmp_path: Path):

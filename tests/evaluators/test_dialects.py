@@ -682,3 +682,30 @@ def test_an_error_that_the_framework_caught_is_an_error() -> None:
     assert call.status is CallStatus.TOOL_ERROR
     assert call.error == "no carrier"
     assert call.result is MISSING
+
+
+def test_digits_without_end_cost_their_own_fact_alone() -> None:
+    """Python refuses to read a text of 5,000 digits as a number: no count, no place of a message, and no error."""
+    long = "9" * 5000
+    run = read_trajectory(
+        [
+            ours(1, "AGENT", {semconv.AGENT_NAME: "a"}, at=(1, 99)),
+            ours(
+                2,
+                "LLM",
+                {
+                    "llm.token_count.prompt": long,
+                    "llm.token_count.completion": "7",
+                    f"llm.input_messages.{long}.message.role": "user",
+                    "llm.output_messages.0.message.role": "assistant",
+                    "llm.output_messages.0.message.content": "done",
+                },
+                parent=1,
+                at=(2, 3),
+            ),
+        ]
+    )
+
+    assert run.tokens.input is None
+    assert run.model_calls[0].tokens.output == 7
+    assert run.answer == "done"

@@ -151,7 +151,10 @@ def test_a_variable_that_the_project_sets_is_the_same_everywhere(prey: Place) ->
 @pytest.mark.parametrize(
     ("factory", "words"),
     [
-        ("needing", "missing 1 required positional argument"),
+        (
+            "needing",
+            "missing 1 required positional argument: 'argument'. Name a factory: it is called without arguments",
+        ),
         ("nothing", "gave NoneType, which is not a function"),
         ("later", "a factory is a plain function"),
         ("leaving", "SystemExit: not today"),

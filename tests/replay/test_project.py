@@ -32,6 +32,8 @@ def test_pyproject_and_redfirst_yaml_say_the_same(tmp_path: Path) -> None:
             "agents:\n  a: {call: nonsense}\n",
             r"redfirst\.yaml:2: agents\.a\.call: .nonsense. is no reference; give it as module:factory",
         ),
+        ("agents:\n  a: app:make\n", r"agents\.a: 'app:make' is no mapping; give it keys, as in \{call: "),
+        ("redaction: 5\n", r"redaction: 5 is no mapping; give it keys$"),
         ("agents: [\n", r"redfirst\.yaml:\d"),
         ("- 1\n", "a mapping of settings is expected"),
     ],

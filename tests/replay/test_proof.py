@@ -56,7 +56,7 @@ def test_a_proof_says_where_it_was_made_and_one_of_an_older_version_stands(place
 @pytest.mark.parametrize(
     ("factory", "refusal", "exit_code", "words"),
     [
-        ("guarded", Refusal.OFF_TAPE, 3, "the agent's code took another way"),
+        ("guarded", Refusal.OFF_TAPE, 3, "redfirst prove --agent BEFORE --control AFTER"),
         ("raising", Refusal.OTHER_REASON, 1, "production failed verify-before-cancel"),
         ("answering_only", Refusal.AGENT_NOT_CALLED, 3, "without calling an instrumented agent"),
         ("off_tape", Refusal.OFF_TAPE, 3, 'differs in order: recorded "A-1", asked "A-2"'),

@@ -84,6 +84,20 @@ def test_the_stored_history_is_told_again(project: Path, capsys: pytest.CaptureF
     assert "agent support: 20 of 20 runs flagged" in text
 
 
+def test_nothing_is_told_after_the_last_run_that_is_known(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """30 flagged runs of half a minute: what they raise has the time of the last of them, not a later one."""
+    store = SqliteStore(project / ".redfirst" / "store.sqlite3")
+    for number in range(30):
+        landed(store, number, T0 + number * S, bad=True)
+    store.close()
+
+    assert main(["alerts", "simulate", "--json"]) == 0
+    (fired,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (fired["status"], fired["at"]) == ("firing", "2027-01-15T08:00:29Z")
+
+
 def test_too_few_runs_are_no_good_news(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """22 flagged runs, 11 in each of two hours far apart: no window of an hour has the 20 that are asked for."""
     store = SqliteStore(project / ".redfirst" / "store.sqlite3")

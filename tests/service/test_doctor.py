@@ -360,11 +360,11 @@ def test_a_program_that_is_killed_leaves_its_counts(tmp_path: Path) -> None:
 
 
 def test_a_program_that_does_not_configure_is_told_so(tmp_path: Path) -> None:
-    """A command of any language runs; its exit code is no finding of ours."""
+    """A command of any language runs; its exit code is told, and alone is no finding of ours."""
     code, blinding, counts = ran(tmp_path, "sys.stdout.write('its own words'); sys.exit(3)")
 
     assert (code, counts) == (1, {})
-    assert "did not call configure()" in blinding["program"].found
+    assert "ended with exit code 3 and did not call configure()" in blinding["program"].found
 
 
 def test_a_command_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:

@@ -148,7 +148,20 @@ def test_without_any_runs_the_files_are_a_start(project: Path, capsys: pytest.Ca
     assert main(["init", "--out", "new"]) == 0
     assert load_rules((project / "new" / "rules.yaml").read_text(), "rules.yaml") == ()
     assert configured(project_at(project / "new" / "redfirst.yaml")) == ServeSettings()
-    assert "No runs were seen yet" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "No runs were seen yet" in out
+    assert "redfirst init --force, with --traces FILE" in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_files_that_the_project_names_are_learnt_from(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where there is no store: as show and freeze read them; one that is not there yet is nothing seen."""
+    (project / "redfirst.yaml").write_text("traces: [spans.jsonl, later.jsonl]\n")
+    assert main(["init", "--out", "new"]) == 0
+    assert "draft rules:" in capsys.readouterr().out
+    assert project_at(project / "new" / "redfirst.yaml").settings.traces == [str(project / "spans.jsonl")]
 
 
 def test_every_key_stands_in_the_configuration_with_its_default(project: Path) -> None:
