@@ -75,16 +75,17 @@ def test_killed_around_a_sync_nothing_acknowledged_is_lost_or_judged_twice(stopp
     acknowledged: set[SpanName] = set()
     for number in range(KILLS):
         when, part = POINTS[number % len(POINTS)]
-        stopped.start(**disk.environment(DISK_KILL=f"{when} {part} {moments.randint(2, 6)}"))
-        sender = tools.Sender(tools.exporter_over("http", stopped))
-        sender.start()
-        stopped.process.wait(timeout=60)
+        # what an earlier round left is judged from the start on, so that the kill may come before it is ready
+        if stopped.starts(**disk.environment(DISK_KILL=f"{when} {part} {moments.randint(2, 6)}")):
+            sender = tools.Sender(tools.exporter_over("http", stopped))
+            sender.start()
+            stopped.process.wait(timeout=60)
+            sender.end()
+            acknowledged |= sender.acknowledged
         stopped.kill()
-        sender.end()
-        acknowledged |= sender.acknowledged
         disk.lose_power(stopped.home)
         assert acknowledged <= journalled(stopped.home)
-    assert acknowledged
+    assert len(acknowledged) >= KILLS
     all_judged_once(stopped, tools, acknowledged)
 
 

@@ -61,14 +61,21 @@ class Served:
 
     def start(self, *, command: Sequence[str] = (), **more: str) -> Served:
         """Start it and wait until it says that it is ready; ``command`` is what runs it."""
+        if self.starts(command=command, **more):
+            return self
+        assert self.process is not None
+        pytest.fail(f"serve ended with {self.process.wait()}: {self.process.stderr.read()}")  # type: ignore[union-attr]
+
+    def starts(self, *, command: Sequence[str] = (), **more: str) -> bool:
+        """Start it and wait until it says that it is ready; False when it ended before."""
         self.process = self.spawn_as(command, **more)
         assert self.process.stdout is not None
         for line in self.process.stdout:
             word, _, address = line.strip().rpartition(" ")
             if line.strip() == "ready":
-                return self
+                return True
             self.addresses[word.strip()] = address
-        pytest.fail(f"serve ended with {self.process.wait()}: {self.process.stderr.read()}")  # type: ignore[union-attr]
+        return False
 
     def spawn(self, **more: str) -> subprocess.Popen[str]:
         """Start it and do not wait."""
