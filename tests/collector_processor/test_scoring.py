@@ -295,35 +295,8 @@ def test_a_check_that_is_slow_again_and_again_is_rested(tmp_path, monkeypatch):
     ]
 
 
-def test_a_large_run_does_not_delay_the_others(tmp_path):
-    """Fault 23: it is judged in a process of its own, which is started when there is one."""
-    made: list[list[str]] = []
-
-    class Lane:
-        alive = True
-
-        def __init__(self) -> None:
-            self.jobs: list[str] = []
-            made.append(self.jobs)
-
-        def submit(self, jobs):
-            self.jobs.extend(job.run_id for job in jobs)
-
-        def close(self):
-            """Nothing to end."""
-
-    lanes = Lanes(Lane)  # type: ignore[arg-type]
-    lanes.submit([Job(run_id="small", positions=(), spans=20)])
-    assert made == [["small"]]
-    lanes.submit(
-        [Job(run_id="giant", positions=(), spans=100_000), Job(run_id="next", positions=(), spans=20)]
-    )
-    assert made == [["small", "next"], ["giant"]]
-
-
-def test_a_run_is_always_judged_by_the_same_of_several_scorers():
-    """Else an answer that knows less of it could be stored after one that knows more. All of them get work."""
-    made: list[list[str]] = []
+def lane_in(made: list[list[str]]) -> Any:
+    """Makes scorers that note the jobs they are given, never none, in a list of their own there."""
 
     class Lane:
         alive = True
@@ -336,7 +309,28 @@ def test_a_run_is_always_judged_by_the_same_of_several_scorers():
             assert jobs
             self.jobs.extend(job.run_id for job in jobs)
 
-    lanes = Lanes(Lane, usual=3)  # type: ignore[arg-type]
+        def close(self):
+            """Nothing to end."""
+
+    return Lane
+
+
+def test_a_large_run_does_not_delay_the_others(tmp_path):
+    """Fault 23: it is judged in a process of its own, which is started when there is one."""
+    made: list[list[str]] = []
+    lanes = Lanes(lane_in(made))
+    lanes.submit([Job(run_id="small", positions=(), spans=20)])
+    assert made == [["small"]]
+    lanes.submit(
+        [Job(run_id="giant", positions=(), spans=100_000), Job(run_id="next", positions=(), spans=20)]
+    )
+    assert made == [["small", "next"], ["giant"]]
+
+
+def test_a_run_is_always_judged_by_the_same_of_several_scorers():
+    """Else an answer that knows less of it could be stored after one that knows more. All of them get work."""
+    made: list[list[str]] = []
+    lanes = Lanes(lane_in(made), usual=3)
     jobs = [Job(run_id=f"{n:032x}", positions=(), spans=20) for n in range(60)]
     lanes.submit(jobs)
     first = [list(lane) for lane in made]
