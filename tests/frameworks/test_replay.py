@@ -10,7 +10,6 @@ import importlib
 import importlib.metadata
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -113,10 +112,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for room in ("evaluators", "instrumentation", "replay", "collector_processor"):
         (here,) = importlib.import_module(f"redfirst.{room}").__path__  # of the wheel as of the sources
         (folder / "redfirst" / room).symlink_to(here)
-    told = importlib.metadata.distribution("redfirst").locate_file(
-        f"redfirst-{importlib.metadata.version('redfirst')}.dist-info"
-    )
-    shutil.copytree(str(told), folder / Path(str(told)).name)
+    ours = importlib.metadata.distribution("redfirst")  # where it is editable, an egg-info beside the sources
+    told = folder / f"redfirst-{ours.version}.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text(str(ours.metadata), encoding="utf-8")
+    (told / "entry_points.txt").write_text(ours.read_text("entry_points.txt") or "", encoding="utf-8")
     return folder
 
 
